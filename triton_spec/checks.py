@@ -9,6 +9,9 @@ from collections.abc import Sequence
 
 import torch
 
+FLOAT_DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+INDEX_DTYPES = (torch.int64, torch.int32)
+
 
 def require_shape(name: str, tensor: torch.Tensor, shape: Sequence[int | None]) -> None:
     """Require ``tensor.shape == shape``; ``None`` in ``shape`` stands for any size."""
