@@ -1,0 +1,163 @@
+"""Kernel arguments to the block of 8-byte slots that compiled code reads."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from triton_cpu.errors import ArgumentError
+
+SLOT_BYTES = 8
+# Triton type -> format character of `struct`; bf16 has none and travels as its bit pattern.
+_FORMATS = {
+    "i1": "?", "u1": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
+    "fp16": "e", "bf16": "H", "fp32": "f", "f32": "f", "fp64": "d",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """One slot: where its value sits inside the parameter (a path through nested tuples) and its Triton type."""
+
+    path: tuple[int, ...]
+    type: str
+
+    def format(self, name: str) -> str:
+        code = "Q" if self.type.startswith("*") else _FORMATS.get(self.type)
+        if code is None:
+            raise ArgumentError(f"argument {name!r}: type {self.type!r} cannot be passed to a CPU kernel")
+        return f"{code}{SLOT_BYTES - struct.calcsize(code)}x"
+
+
+@dataclass(frozen=True)
+class _Parameter:
+    index: int
+    name: str
+    first_slot: int
+    leaves: tuple[_Leaf, ...]
+    layout: struct.Struct
+
+    @property
+    def simple(self) -> bool:
+        return self.leaves[0].path == ()
+
+
+class Packer:
+    """Packs the arguments of one kernel signature.
+
+    Args:
+        signature: parameter name -> Triton type ("*fp32", "i32", "constexpr", ..., or a tuple of them), in order.
+            Constexpr parameters take no slot; a tuple takes one per leaf.
+
+    Raises:
+        ArgumentError: a type that has no slot form.
+    """
+
+    def __init__(self, signature: dict[str, Any]) -> None:
+        self._parameters: list[_Parameter] = []
+        slots = 0
+        for index, (name, type_) in enumerate(signature.items()):
+            leaves = tuple(_leaves(type_))
+            if not leaves:
+                continue
+            layout = struct.Struct("<" + "".join(leaf.format(str(name)) for leaf in leaves))
+            self._parameters.append(_Parameter(index, str(name), slots, leaves, layout))
+            slots += len(leaves)
+        self.slots = slots
+        self._by_index = {parameter.index: parameter for parameter in self._parameters}
+        # The quick way, for signatures without tuples and bf16: (index, is pointer) per slot and one format for all.
+        self._quick = all(p.simple and p.leaves[0].type != "bf16" for p in self._parameters)
+        self._plan = [(p.index, p.leaves[0].type.startswith("*")) for p in self._parameters]
+        self._layout = struct.Struct("<" + "".join(p.layout.format[1:] for p in self._parameters))
+
+    def pack(self, arguments: Sequence[Any]) -> bytes:
+        """The argument block for `arguments`, one value per parameter of the signature, constexpr ones included.
+
+        Raises:
+            ArgumentError: a value of the wrong type or range, or a tensor that is not in CPU memory.
+        """
+        if self._quick:
+            try:
+                return self._layout.pack(
+                    *[_address(arguments[i]) if pointer else arguments[i] for i, pointer in self._plan]
+                )
+            except (struct.error, OverflowError, TypeError, AttributeError, IndexError):
+                pass  # the careful way below either converts the value or names the argument at fault
+        if len(arguments) < self._minimum():
+            raise ArgumentError(f"the kernel takes {self._minimum()} arguments, {len(arguments)} were given")
+        return b"".join(self.pack_one(p.index, arguments[p.index])[1] for p in self._parameters)
+
+    def pack_one(self, index: int, value: Any) -> tuple[int, bytes]:
+        """Byte offset and new bytes of the slots of parameter `index` (none for a constexpr one)."""
+        parameter = self._by_index.get(index)
+        if parameter is None:
+            return 0, b""
+        data = b"".join(_pack_leaf(parameter.name, leaf, value) for leaf in parameter.leaves)
+        return parameter.first_slot * SLOT_BYTES, data
+
+    def _minimum(self) -> int:
+        return max((p.index + 1 for p in self._parameters), default=0)
+
+
+def _leaves(type_: Any, path: tuple[int, ...] = ()) -> Iterator[_Leaf]:
+    if isinstance(type_, (tuple, list)):
+        for position, inner in enumerate(type_):
+            yield from _leaves(inner, (*path, position))
+    elif type_ != "constexpr":
+        yield _Leaf(path, type_)
+
+
+def _address(value: Any) -> int:
+    """Address of a pointer argument: a CPU tensor, anything with data_ptr(), a raw address, or None for null."""
+    if value is None:
+        return 0
+    if isinstance(value, int):
+        return value
+    device = getattr(value, "device", None)
+    kind = getattr(device, "type", "cpu")
+    if kind != "cpu":
+        raise ArgumentError(f"a tensor on device {device} was given to a CPU kernel; move it with .cpu()")
+    address: int = value.data_ptr()
+    return address
+
+
+def _pack_leaf(name: str, leaf: _Leaf, argument: Any) -> bytes:
+    value = argument
+    try:
+        for position in leaf.path:
+            value = value[position]
+        if leaf.type.startswith("*"):
+            return struct.pack("<Q", _address(value))
+        return struct.pack("<" + leaf.format(name), _convert(leaf.type, value))
+    except ArgumentError as error:
+        raise ArgumentError(f"argument {name!r}: {error}") from None
+    except (struct.error, TypeError, AttributeError, IndexError, ValueError) as error:
+        kind = type(value).__name__
+        raise ArgumentError(
+            f"argument {name!r}: {value!r} ({kind}) cannot be passed as {leaf.type}: {error}"
+        ) from error
+
+
+def _convert(type_: str, value: Any) -> Any:
+    """The value `struct` packs: floats rounded as C does (beyond the range: infinity), bf16 as its bits."""
+    if type_ == "bf16":
+        return _bfloat16_bits(float(value))
+    if type_ in ("fp32", "f32", "fp16"):
+        number = float(value)
+        try:
+            struct.pack("e" if type_ == "fp16" else "f", number)
+        except OverflowError:
+            return float("inf") if number > 0 else float("-inf")
+        return number
+    return value
+
+
+def _bfloat16_bits(value: float) -> int:
+    """Bits of the bfloat16 nearest to `value` rounded to float32 first, ties to even."""
+    number = _convert("fp32", value)
+    (bits,) = struct.unpack("<I", struct.pack("<f", number))
+    if number != number:  # NaN: keep it one whatever its payload
+        return int(bits >> 16) | 0x40
+    return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16)
