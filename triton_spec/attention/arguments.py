@@ -1,4 +1,4 @@
-"""Argument checks that extend and decode attention share."""
+"""Argument checks of the attention ops, shared by their references and their launchers."""
 
 from __future__ import annotations
 
@@ -51,3 +51,31 @@ def require_attention_arguments(
         req_pool_indices=req_pool_indices,
         seq_lens=seq_lens,
     )
+
+
+def require_extend_arguments(
+    q: torch.Tensor,
+    seq_lens: torch.Tensor,
+    extend_seq_lens: torch.Tensor,
+    extend_start_loc: torch.Tensor,
+    max_extend_len: int,
+    tree_mask: torch.Tensor | None,
+) -> None:
+    """Raise ValueError or TypeError unless the description of the new tokens fits q and the requests."""
+    for name, index in (("extend_seq_lens", extend_seq_lens), ("extend_start_loc", extend_start_loc)):
+        require_dtype(name, index, INDEX_DTYPES)
+        require_shape(name, index, seq_lens.shape)
+        require_contiguous(name, index)
+    require_same_device(q=q, extend_seq_lens=extend_seq_lens, extend_start_loc=extend_start_loc, tree_mask=tree_mask)
+    if q.shape[0] and max_extend_len < 1:
+        raise ValueError(f"max_extend_len is {max_extend_len} for {q.shape[0]} rows of q, expected at least 1")
+    if tree_mask is not None:
+        require_dtype("tree_mask", tree_mask, torch.bool)
+        require_contiguous("tree_mask", tree_mask)
+        requests = seq_lens.shape[0]
+        elements = requests * max_extend_len * max_extend_len
+        if tree_mask.numel() != elements or q.shape[0] != requests * max_extend_len:
+            raise ValueError(
+                f"tree_mask has {tree_mask.numel()} elements and q {q.shape[0]} rows: {requests} requests of "
+                f"max_extend_len = {max_extend_len} nodes need {elements} and {requests * max_extend_len}"
+            )

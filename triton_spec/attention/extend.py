@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from triton_spec.attention.arguments import require_attention_arguments
+from triton_spec.attention.arguments import require_attention_arguments, require_extend_arguments
 from triton_spec.attention.kernel import launch_attention
-from triton_spec.checks import INDEX_DTYPES, require_contiguous, require_dtype, require_same_device, require_shape
 
 
 def extend_attention(
@@ -41,23 +40,7 @@ def extend_attention(
     Raises ValueError or TypeError for other shapes, dtypes, devices or strides.
     """
     require_attention_arguments(q, k_cache, v_cache, req_to_token, req_pool_indices, seq_lens)
-    for name, index in (("extend_seq_lens", extend_seq_lens), ("extend_start_loc", extend_start_loc)):
-        require_dtype(name, index, INDEX_DTYPES)
-        require_shape(name, index, seq_lens.shape)
-        require_contiguous(name, index)
-    require_same_device(q=q, extend_seq_lens=extend_seq_lens, extend_start_loc=extend_start_loc, tree_mask=tree_mask)
-    if q.shape[0] and max_extend_len < 1:
-        raise ValueError(f"max_extend_len is {max_extend_len} for {q.shape[0]} rows of q, expected at least 1")
-    if tree_mask is not None:
-        require_dtype("tree_mask", tree_mask, torch.bool)
-        require_contiguous("tree_mask", tree_mask)
-        requests = seq_lens.shape[0]
-        elements = requests * max_extend_len * max_extend_len
-        if tree_mask.numel() != elements or q.shape[0] != requests * max_extend_len:
-            raise ValueError(
-                f"tree_mask has {tree_mask.numel()} elements and q {q.shape[0]} rows: {requests} requests of "
-                f"max_extend_len = {max_extend_len} nodes need {elements} and {requests * max_extend_len}"
-            )
+    require_extend_arguments(q, seq_lens, extend_seq_lens, extend_start_loc, max_extend_len, tree_mask)
     return launch_attention(
         q, k_cache, v_cache, req_to_token, req_pool_indices, seq_lens, extend_seq_lens, extend_start_loc,
         max_extend_len, sm_scale, tree_mask)  # fmt: skip

@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from triton_spec.checks import FLOAT_DTYPES, require_dtype, require_last_dim_contiguous, require_shape
+from triton_spec.layers.arguments import require_silu_and_mul_arguments
 
 BLOCK = 256  # elements per program
 
@@ -28,13 +28,8 @@ def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
     x [M, 2I] bf16, f16 or f32, rows at any stride; the result [M, I] has x's dtype.
     Raises ValueError or TypeError for other shapes, dtypes or strides.
     """
-    require_dtype("x", x, FLOAT_DTYPES)
-    require_shape("x", x, (None, None))
-    rows, width = x.shape
-    if width % 2:
-        raise ValueError(f"x has {width} columns, expected an even number: gate and up halves")
-    require_last_dim_contiguous("x", x)
-    width //= 2
+    require_silu_and_mul_arguments(x)
+    rows, width = x.shape[0], x.shape[1] // 2
     y = torch.empty((rows, width), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
         return y

@@ -6,15 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from triton_spec.checks import (
-    FLOAT_DTYPES,
-    INDEX_DTYPES,
-    require_contiguous,
-    require_dtype,
-    require_last_dim_contiguous,
-    require_same_device,
-    require_shape,
-)
+from triton_spec.layers.arguments import require_store_kv_cache_arguments
 
 
 @triton.jit
@@ -44,22 +36,8 @@ def store_kv_cache(
     the last dimension has to be contiguous; loc [M] int32 or int64. Where loc repeats a slot, which row stays is open.
     Raises ValueError or TypeError for other shapes, dtypes, devices or strides.
     """
-    require_dtype("k", k, FLOAT_DTYPES)
-    require_shape("k", k, (None, None, None))
-    rows, heads, key_dim = k.shape
-    require_shape("v", v, (rows, heads, None))
-    value_dim = v.shape[2]
-    require_shape("k_cache", k_cache, (None, heads, key_dim))
-    slots = k_cache.shape[0]
-    require_shape("v_cache", v_cache, (slots, heads, value_dim))
-    for name, tensor in (("v", v), ("k_cache", k_cache), ("v_cache", v_cache)):
-        require_dtype(name, tensor, k.dtype)
-    for name, tensor in (("k", k), ("v", v), ("k_cache", k_cache), ("v_cache", v_cache)):
-        require_last_dim_contiguous(name, tensor)
-    require_dtype("loc", loc, INDEX_DTYPES)
-    require_shape("loc", loc, (rows,))
-    require_contiguous("loc", loc)
-    require_same_device(k=k, v=v, k_cache=k_cache, v_cache=v_cache, loc=loc)
+    require_store_kv_cache_arguments(k, v, k_cache, v_cache, loc)
+    (rows, heads, key_dim), value_dim, slots = k.shape, v.shape[2], k_cache.shape[0]
     if rows == 0 or heads == 0:
         return
     store_kv_cache_kernel[(rows, heads)](

@@ -6,14 +6,8 @@ import torch
 import triton
 import triton.language as tl
 
-from triton_spec.checks import (
-    FLOAT_DTYPES,
-    require_dtype,
-    require_last_dim_contiguous,
-    require_same_device,
-    require_shape,
-)
 from triton_spec.language.tiles import load_tile
+from triton_spec.layers.arguments import require_linear_arguments
 
 COLUMN_TILE = 32  # weight rows per program: narrow, so that the smallest layers still feed every thread
 
@@ -67,21 +61,8 @@ def linear(
     [M, N] has ``out_dtype``, or x's dtype. The bits of a row do not depend on M or on the row's place.
     Raises ValueError or TypeError for other shapes, dtypes, devices or strides.
     """
-    require_dtype("x", x, FLOAT_DTYPES)
-    require_shape("x", x, (None, None))
-    rows, depth = x.shape
-    require_dtype("weight", weight, x.dtype)
-    require_shape("weight", weight, (None, depth))
-    require_last_dim_contiguous("x", x)
-    require_last_dim_contiguous("weight", weight)
-    columns = weight.shape[0]
-    if bias is not None:
-        require_dtype("bias", bias, FLOAT_DTYPES)
-        require_shape("bias", bias, (columns,))
-        require_last_dim_contiguous("bias", bias)
-    require_same_device(x=x, weight=weight, bias=bias)
-    if out_dtype not in (None, *FLOAT_DTYPES):
-        raise TypeError(f"out_dtype is {out_dtype}, expected {' or '.join(map(str, FLOAT_DTYPES))}")
+    require_linear_arguments(x, weight, bias, out_dtype)
+    (rows, depth), columns = x.shape, weight.shape[0]
     y = torch.empty((rows, columns), dtype=out_dtype or x.dtype, device=x.device)
     if y.numel() == 0:
         return y

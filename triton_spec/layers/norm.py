@@ -6,13 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from triton_spec.checks import (
-    FLOAT_DTYPES,
-    require_dtype,
-    require_last_dim_contiguous,
-    require_same_device,
-    require_shape,
-)
+from triton_spec.layers.arguments import require_rms_norm_arguments
 
 
 @triton.jit
@@ -39,18 +33,8 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, residual: torch.
     to its dtype, and the norm of that sum is returned. Rows at any stride. The order of roundings is that of the Llama
     family in transformers. Raises ValueError or TypeError for other shapes, dtypes, devices or strides.
     """
-    require_dtype("x", x, FLOAT_DTYPES)
-    require_shape("x", x, (None, None))
+    require_rms_norm_arguments(x, weight, residual)
     rows, hidden = x.shape
-    require_dtype("weight", weight, x.dtype)
-    require_shape("weight", weight, (hidden,))
-    require_last_dim_contiguous("x", x)
-    require_last_dim_contiguous("weight", weight)
-    if residual is not None:
-        require_dtype("residual", residual, FLOAT_DTYPES)
-        require_shape("residual", residual, (rows, hidden))
-        require_last_dim_contiguous("residual", residual)
-    require_same_device(x=x, weight=weight, residual=residual)
     y = torch.empty((rows, hidden), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
         return y

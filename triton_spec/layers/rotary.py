@@ -6,15 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from triton_spec.checks import (
-    FLOAT_DTYPES,
-    INDEX_DTYPES,
-    require_contiguous,
-    require_dtype,
-    require_last_dim_contiguous,
-    require_same_device,
-    require_shape,
-)
+from triton_spec.layers.arguments import require_rotary_arguments
 
 
 @triton.jit
@@ -52,25 +44,8 @@ def rotary(
     A position outside 0..P-1 makes its row NaN: nothing outside the tables is read.
     Raises ValueError or TypeError for other shapes, dtypes, devices or strides.
     """
-    require_dtype("q", q, FLOAT_DTYPES)
-    require_shape("q", q, (None, None, None))
+    require_rotary_arguments(q, k, cos, sin, positions)
     rows, query_heads, head_dim = q.shape
-    require_dtype("k", k, q.dtype)
-    require_shape("k", k, (rows, None, head_dim))
-    if head_dim % 2:
-        raise ValueError(f"q has head size {head_dim}, expected an even one")
-    require_last_dim_contiguous("q", q)
-    require_last_dim_contiguous("k", k)
-    require_dtype("cos", cos, torch.float32)
-    require_shape("cos", cos, (None, head_dim // 2))
-    require_contiguous("cos", cos)
-    require_dtype("sin", sin, torch.float32)
-    require_shape("sin", sin, cos.shape)
-    require_contiguous("sin", sin)
-    require_dtype("positions", positions, INDEX_DTYPES)
-    require_shape("positions", positions, (rows,))
-    require_contiguous("positions", positions)
-    require_same_device(q=q, k=k, cos=cos, sin=sin, positions=positions)
     heads = query_heads + k.shape[1]
     if rows == 0 or heads == 0 or head_dim == 0:
         return
