@@ -8,7 +8,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-VOCAB_SIZE = 259  # the special tokens, then one token for each byte
+MERGES = (("a", "b"), ("Ġ", "a"), ("1", "2"))
+VOCAB_SIZE = 262  # the special tokens, one token for each byte, the merges
 EOS_ID = 2
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
@@ -17,10 +18,10 @@ CHAT_TEMPLATE = (
 
 
 def tiny_tokenizer(chat_template: str | None = CHAT_TEMPLATE) -> PreTrainedTokenizerFast:
-    """A byte-level tokenizer without merges: every byte is a token, after the three special tokens."""
+    """A byte-level tokenizer: three special tokens, the bytes, and three merges."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {token: index for index, token in enumerate([*SPECIAL_TOKENS, *alphabet])}
-    tokenizer = Tokenizer(models.BPE(vocabulary, []))
+    vocabulary = {token: index for index, token in enumerate([*SPECIAL_TOKENS, *alphabet, *map("".join, MERGES)])}
+    tokenizer = Tokenizer(models.BPE(vocabulary, list(MERGES)))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])

@@ -33,7 +33,7 @@ def locate(model: str | PathLike[str]) -> Path:
     if model == EMBEDDED_MODEL:
         return _embedded_file()
     path = Path(model).expanduser()
-    if path.is_dir():
+    if path.is_dir() and str(model):
         return _checked_directory(path)
     if path.is_file():
         if path.suffix != ".gguf":

@@ -10,7 +10,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from engine.errors import EngineError, ModelError
 from engine.model.config import parse_config, read_config
 from engine.model.rotary import Llama3Scaling, Rope, inverse_frequencies, rotary_table
-from tests.tiny import save_tiny_model, tiny_config
+from tests.tiny import VOCAB_SIZE, save_tiny_model, tiny_config
 
 LLAMA3 = {
     "rope_type": "llama3",
@@ -43,11 +43,11 @@ def values(**changes):
 def test_a_saved_model_is_read_back(tmp_path):
     save_tiny_model(tmp_path)
     config = read_config(tmp_path)
-    assert (config.architecture, config.vocab_size, config.num_layers) == ("LlamaForCausalLM", 259, 2)
+    assert (config.architecture, config.vocab_size, config.num_layers) == ("LlamaForCausalLM", VOCAB_SIZE, 2)
     assert (config.num_heads, config.num_kv_heads, config.head_dim) == (4, 2, 16)
     assert (config.rms_eps, config.rope) == (1e-6, Rope(10000.0))
     assert (config.eos_token_ids, config.bos_token_id) == ((2,), 1)
-    assert not (config.tie_word_embeddings or config.attention_bias or config.mlp_bias)
+    assert (config.tie_word_embeddings, config.attention_bias, config.mlp_bias) == (False, False, False)
 
 
 def test_head_dim_is_taken_from_the_configuration_or_computed():
