@@ -47,8 +47,8 @@ class CPUBackend(BaseBackend):  # type: ignore[misc]  # triton has no type infor
         machine = host()
         if self.target.arch != machine.arch:
             raise CompileError(
-                f"target {self.target.arch!r} is not this machine ({machine.arch!r}): kernels are compiled "
-                "for the processor they run on"
+                f"target {self.target.arch!r} is not this machine ({machine.arch!r}): kernels are compiled for the "
+                "processor they run on, and TRITON_CPU_HIDE must not change once a kernel has been launched"
             )
         given = dict(options)
         given["enable_fp_fusion"] = _fp_fusion(given.get("enable_fp_fusion"))

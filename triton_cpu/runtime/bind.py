@@ -115,9 +115,13 @@ class Bound:
         was = self._specialization[index]
         if was[0] == "constexpr":
             raise ArgumentError(
-                f"argument {name!r} of kernel {kernel!r} is compiled in as {self._values[name]!r}; bind anew to change it"
+                f"argument {name!r} of kernel {kernel!r} is compiled in as {self._values[name]!r}; "
+                "bind anew to change it"
             )
-        _, (now,), _ = _specializer(self._kernel, self._backend, index)(value)
+        try:
+            _, (now,), _ = _specializer(self._kernel, self._backend, index)(value)
+        except TypeError as error:
+            raise ArgumentError(f"argument {name!r} of kernel {kernel!r}: {error}") from error
         if now != was:
             raise ArgumentError(
                 f"argument {name!r} of kernel {kernel!r}: {value!r} needs code for {now}, this launch has code for "

@@ -147,7 +147,7 @@ def _convert(type_: str, value: Any) -> Any:
     if type_ in ("fp32", "f32", "fp16"):
         number = float(value)
         try:
-            struct.pack("e" if type_ == "fp16" else "f", number)
+            struct.pack("<e" if type_ == "fp16" else "<f", number)
         except OverflowError:
             return float("inf") if number > 0 else float("-inf")
         return number

@@ -19,15 +19,17 @@ _POOL_LIBRARIES = ("libgomp", "libiomp5", "libomp")
 class Team:
     """The thread count of launches.
 
+    Args:
+        pool_may_be_dead: this process was forked, before now, from one that may have started OpenMP threads.
+
     Attributes:
         size: a function giving the number of threads for the next launch (torch's, or 1 in a forked child). It replaces
             itself after the first call, so read the attribute for every launch.
     """
 
-    def __init__(self, inherits_pool: Callable[[], bool]) -> None:
+    def __init__(self, pool_may_be_dead: bool) -> None:
         self.size: Callable[[], int] = self._choose
-        self._inherits_pool = inherits_pool
-        self._pool_may_be_dead = False
+        self._pool_may_be_dead = pool_may_be_dead
         self._threads_before_fork = 1
 
     def watch_forks(self) -> None:
@@ -45,14 +47,14 @@ class Team:
     def _choose(self) -> int:
         import torch
 
-        if not self._pool_may_be_dead and not self._inherits_pool():
+        if not self._pool_may_be_dead:
             self.size = torch.get_num_threads
         else:
             self.size = _one
             if torch.get_num_threads() > 1:
                 warnings.warn(
-                    "this process was forked from one that had started threads; an OpenMP pool does not survive a fork, so "
-                    "Triton kernels run on 1 thread here. Start workers with the multiprocessing method 'spawn' to "
+                    "this process was forked from one that had started threads. An OpenMP pool does not survive that, "
+                    "so Triton kernels run on 1 thread here. Start workers with the multiprocessing method 'spawn' to "
                     "use all threads",
                     RuntimeWarning,
                     stacklevel=4,
@@ -61,7 +63,7 @@ class Team:
 
 
 def forked_from_pool() -> bool:
-    """Whether this process was forked, before this module could watch, from one that has an OpenMP runtime loaded."""
+    """Whether this process was forked, not started anew, from one that has an OpenMP runtime loaded."""
     try:
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         if not int(fields[6]) & _PF_FORKNOEXEC:
@@ -85,5 +87,5 @@ def _one() -> int:
     return 1
 
 
-TEAM = Team(forked_from_pool)
+TEAM = Team(forked_from_pool())
 TEAM.watch_forks()
