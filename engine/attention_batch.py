@@ -7,7 +7,7 @@ import torch
 
 @dataclass(frozen=True)
 class AttentionBatch:
-    """The requests of a forward pass over T new tokens: b requests, `extend_seq_lens` new tokens each, concatenated.
+    """The requests of a forward pass over T new tokens: b requests with at least one new token each, concatenated.
 
     req_to_token: [requests, context] int32, the KV slot of each position of each row of the pool.
     req_pool_indices: [b] row of each request in `req_to_token`.

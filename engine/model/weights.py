@@ -1,7 +1,6 @@
 """Read a model's weights from safetensors files: everything is checked before the first tensor is copied."""
 
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +62,8 @@ def load_weights(
 
 
 def read_headers(directory: Path) -> dict[str, StoredTensor]:
-    """The tensors of a model directory by name: of model.safetensors, or of exactly the files its index names.
+    """The tensors of a model directory by name: of model.safetensors if there is one (as in transformers),
+    else of exactly the files that the index names.
 
     Raises ModelError if a file is absent, of another length than its header says, or lacks a tensor of the index.
     """
@@ -98,12 +98,10 @@ def _read_header(file: Path) -> dict[str, StoredTensor]:
         }
 
 
-@contextmanager
 def _opened(file: Path) -> Any:
-    """An open safetensors file; the library compares the header with the file's length."""
+    """An open safetensors file, a context manager; the library compares the header with the file's length."""
     try:
-        with safe_open(file, framework="pt") as tensors:
-            yield tensors
+        return safe_open(file, framework="pt")
     except (SafetensorError, OSError) as error:
         raise ModelError(f"{file}: the file is damaged, cut short, or no safetensors file ({error})") from error
 

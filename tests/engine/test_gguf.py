@@ -114,6 +114,21 @@ def test_tokenizer_and_chat_template(file):
     assert chat == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
 
 
+@pytest.mark.parametrize(
+    ("splitting", "expected", "first"),
+    [
+        ("smollm", ["a", "Ġ", "1", "2", "Ġ", "!"], []),
+        ("gpt-2", ["a", "Ġ", "12", "Ġ", "!"], []),
+        ("llama-bpe", ["a", "Ġ", "12", "Ġ", "!"], [1]),
+    ],
+)
+def test_text_is_split_as_the_file_says(tmp_path, splitting, expected, first):
+    write_gguf(tmp_path / "m.gguf", tiny_model(), tiny_tokenizer(), splitting=splitting)
+    tokenizer = AutoTokenizer.from_pretrained(converted_directory(tmp_path / "m.gguf"), local_files_only=True)
+    assert tokenizer.tokenize("a 12 !") == expected
+    assert tokenizer("a")["input_ids"] == [*first, *tokenizer.convert_tokens_to_ids(["a"])]
+
+
 def test_llama3_scaling_is_recognised_from_its_divisors(tmp_path):
     model = tiny_model(head_dim=64, rope_parameters=LLAMA3)
     write_gguf(tmp_path / "m.gguf", model, tiny_tokenizer(), rope_factors=llama3_factors(64))
@@ -129,6 +144,17 @@ def test_the_second_start_uses_the_cache(file):
     assert (first / "model.safetensors").stat().st_mtime_ns == stamp
     assert seen == []
     assert [path.name for path in first.parent.iterdir()] == [first.name]  # no scratch directory is left
+
+
+def test_of_two_conversions_at_once_the_first_to_finish_is_kept(file):
+    others = []
+
+    def progress(done, total):
+        if done == total:
+            others.append(converted_directory(file))
+
+    assert converted_directory(file, progress) == others[0]
+    check_converted(others[0])
 
 
 def test_a_changed_file_is_converted_again(file):
