@@ -129,7 +129,8 @@ def describe(machine: str, reported: Mapping[str, bool], hidden: frozenset[str],
         else:
             features.append(name)
     flags = [f"{'+' if on else '-'}{name}" for name, on in sorted(reported.items())]
-    flags += [f"-{name}" for name in sorted(off)]  # the last word counts, and takes what builds on it along
+    # The last word counts, and takes what builds on it along.
+    flags += [f"-{name}" for name in sorted(off) if name in reported]
     return Host(machine, tuple(sorted(features)), ",".join(flags), MappingProxyType(absent))
 
 

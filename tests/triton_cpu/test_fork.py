@@ -137,5 +137,8 @@ def test_backend_first_imported_in_the_child_does_not_hang(tmp_path):
         assert os.waitpid(pid, 0)[1] == 0
         """)
     )
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=SECONDS, check=True)
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    done = subprocess.run(
+        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=SECONDS, check=True
+    )
     assert done.stdout.strip() == "1"

@@ -1,11 +1,15 @@
 """What the machine can do, decided from injected answers."""
 
 import errno
+import platform
 
+import llvmlite.binding as llvm
 import pytest
 
 from triton_cpu import knobs
 from triton_cpu.host import AmxSystem, amx_obstacle, describe, host
+from triton_cpu.isa import probe
+from triton_cpu.llvm.optimize import compile_to_object, target_machine
 
 AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 EVERYTHING = dict.fromkeys(
@@ -103,6 +107,31 @@ def test_partial_avx512_is_not_avx512():
     assert "avx512" not in describe("x86_64", reported, frozenset(), Unasked()).features
 
 
+def test_other_architectures_get_no_x86_flags():
+    machine = describe("aarch64", {"neon": True, "sve": False}, frozenset({"avx2"}), Unasked())
+    assert (machine.arch, machine.llvm_features) == ("aarch64:", "+neon,-sve")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="needs an x86 processor")
+def test_cpuid_instruction_answers():
+    highest, *vendor = probe.cpuid(0, 0)
+    assert highest > 0
+    assert b"".join(part.to_bytes(4, "little") for part in (vendor[0], vendor[2], vendor[1])).isascii()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="needs an x86 processor")
+def test_real_amx_questions_end_without_a_trap():
+    reported = llvm.get_host_cpu_features().get("amx-tile", False)
+    obstacle = amx_obstacle(AmxSystem())
+    assert obstacle or reported
+
+
+@pytest.mark.amx
+@pytest.mark.skipif("amx_bf16" not in host().features, reason="needs a processor with AMX")
+def test_tiles_multiply():
+    assert probe.multiply_tile()
+
+
 def test_unknown_name_to_hide_is_refused(monkeypatch):
     monkeypatch.setenv("TRITON_CPU_HIDE", "amx, sse9")
     with pytest.raises(ValueError, match="sse9"):
@@ -122,8 +151,6 @@ def test_hidden_features_are_gone_from_this_machine(monkeypatch):
 
 
 def test_llvm_honours_the_hidden_features(monkeypatch):
-    from triton_cpu.llvm.optimize import compile_to_object, target_machine
-
     monkeypatch.setenv("TRITON_CPU_HIDE", "avx512")
     features = host().llvm_features
     ir = """define <16 x float> @f(<16 x float> %a, <16 x float> %b) {
@@ -131,7 +158,5 @@ def test_llvm_honours_the_hidden_features(monkeypatch):
       ret <16 x float> %c
     }"""
     compile_to_object(ir, features)
-    import llvmlite.binding as llvm
-
     assembly = target_machine(features).emit_assembly(llvm.parse_assembly(ir))
     assert "zmm" not in assembly

@@ -6,10 +6,14 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.backends.compiler import Language
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tests.triton_cpu.hand_lowered import spy
-from triton_cpu.errors import ArgumentError, LaunchError
+from triton_cpu.errors import ArgumentError, CompileError, LaunchError
 from triton_cpu.runtime.pack import Packer
+
+BASE_SLOTS = 4  # of a descriptor test kernel: out and n, the descriptor's padding and rounding flags
 
 
 def packed(type_, value):
@@ -145,6 +149,53 @@ def test_grid_out_of_range_is_an_error(lowering, grid):
     lowering(spy(1), ["ptr"])
     with pytest.raises(LaunchError, match="grid"):
         plain[grid](torch.zeros(16, dtype=torch.int64))
+
+
+def test_tensor_descriptor_arrives_as_plain_arguments(lowering):
+    fake = lowering(spy(9 + BASE_SLOTS), ["ptr"] * (9 + BASE_SLOTS))
+
+    @triton.jit
+    def kernel(out, descriptor, n):
+        tl.store(out, tl.sum(tl.sum(descriptor.load([0, 0]), 0), 0) + n)
+
+    out, data = torch.zeros(64), torch.zeros(8, 16)
+    kernel[(1,)](out, TensorDescriptor.from_tensor(data, [4, 8]), 5)
+    pointer, base, *sizes = struct.unpack("<6Q", out.numpy().tobytes()[:48])
+    assert (pointer, base, sizes) == (out.data_ptr(), data.data_ptr(), [8, 16, 16, 1])
+    header = next(line for line in fake.ttir.splitlines() if '"tt.func"()' in line)
+    types = header.partition("function_type = (")[2].partition(")")[0]
+    assert types.count(",") + 1 == 9 + BASE_SLOTS
+
+
+def test_gluon_kernels_are_refused(cpu_driver):
+    backend = triton.compiler.make_backend(cpu_driver.get_current_target())
+    with pytest.raises(CompileError, match="Gluon"):
+        backend.add_stages({}, backend.parse_options({}), Language.GLUON)
+
+
+def test_stages_can_be_dumped(lowering, tmp_path, monkeypatch):
+    lowering(spy(1), ["ptr"])
+    monkeypatch.setenv("TRITON_KERNEL_DUMP", "1")
+    monkeypatch.setenv("TRITON_DUMP_DIR", str(tmp_path / "dump"))
+
+    @triton.jit
+    def dumped(out):
+        pass
+
+    dumped[(1,)](torch.zeros(16, dtype=torch.int64))
+    assert {path.suffix for path in (tmp_path / "dump").glob("*/*")} >= {".ttir", ".llir", ".obj"}
+
+
+def test_binary_only_cache_is_refused(lowering, monkeypatch):
+    lowering(spy(1), ["ptr"])
+    monkeypatch.setenv("TRITON_STORE_BINARY_ONLY", "1")
+
+    @triton.jit
+    def kernel(out):
+        pass
+
+    with pytest.raises(CompileError, match="TRITON_STORE_BINARY_ONLY"):
+        kernel[(1,)](torch.zeros(16, dtype=torch.int64))
 
 
 def test_hooks_surround_the_launch(lowering, hooks):

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -23,6 +24,17 @@ def block(*tensors):
 
 def test_code_is_deterministic():
     assert compiled(TEAM_COUNTER) == compiled(TEAM_COUNTER)
+
+
+def test_threads_may_compile_and_load_at_once():
+    def build(number):
+        code = compiled(spy(1))
+        out = torch.zeros(8, dtype=torch.int32)
+        load_kernel(f"spy{number}", code).call(block(out), number, 0, 0, 0)
+        return out[2].item()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(build, range(16))) == list(range(16))
 
 
 def test_grid_and_threads_arrive():

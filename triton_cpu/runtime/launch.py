@@ -27,7 +27,8 @@ class Launcher:
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self._packer = make_packer(source, metadata)
-        self._launch = wrap_handle_tensordesc_impl(self._run, source.signature, None, _descriptor_arguments)
+        # Without metadata (the empty list) Triton expects tensor descriptors to be taken apart.
+        self._launch = wrap_handle_tensordesc_impl(self._run, source.signature, [], _descriptor_arguments)
 
     def __call__(
         self,

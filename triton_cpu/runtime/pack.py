@@ -115,10 +115,10 @@ def _address(value: Any) -> int:
         return 0
     if isinstance(value, int):
         return value
-    device = getattr(value, "device", None)
-    kind = getattr(device, "type", "cpu")
-    if kind != "cpu":
-        raise ArgumentError(f"a tensor on device {device} was given to a CPU kernel; move it with .cpu()")
+    if not getattr(value, "is_cpu", False):  # quicker than looking at the device
+        device = getattr(value, "device", None)
+        if getattr(device, "type", "cpu") != "cpu":
+            raise ArgumentError(f"a tensor on device {device} was given to a CPU kernel; move it with .cpu()")
     address: int = value.data_ptr()
     return address
 
