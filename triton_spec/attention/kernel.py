@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 
+from triton_spec.language.exact import EXACT
 from triton_spec.language.softmax import softmax_step
 from triton_spec.language.tiles import load_tile
 
@@ -167,5 +168,5 @@ def launch_attention(
         q.stride(0), q.stride(1), k_cache.stride(0), k_cache.stride(1), v_cache.stride(0), v_cache.stride(1),
         req_to_token.stride(0), KV_HEADS=kv_heads, GROUP=group, D=head_dim, LANES=triton.next_power_of_2(head_dim),
         ROWS=rows, HEADS=heads_per_tile, NODES=1 if tree_mask is None else triton.next_power_of_2(max_extend_len),
-        BLOCK=KEY_BLOCK)  # fmt: skip
+        BLOCK=KEY_BLOCK, **EXACT)  # fmt: skip
     return out

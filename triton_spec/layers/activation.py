@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
+from triton_spec.language.exact import EXACT
 from triton_spec.layers.arguments import require_silu_and_mul_arguments
 
 BLOCK = 256  # elements per program
@@ -33,5 +34,5 @@ def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
     y = torch.empty((rows, width), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
         return y
-    silu_and_mul_kernel[(rows, triton.cdiv(width, BLOCK))](x, y, width, x.stride(0), BLOCK=BLOCK)
+    silu_and_mul_kernel[(rows, triton.cdiv(width, BLOCK))](x, y, width, x.stride(0), BLOCK=BLOCK, **EXACT)
     return y

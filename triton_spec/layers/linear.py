@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
+from triton_spec.language.exact import EXACT
 from triton_spec.language.tiles import load_tile
 from triton_spec.layers.arguments import require_linear_arguments
 
@@ -70,5 +71,5 @@ def linear(
     grid = (triton.cdiv(rows, bm), triton.cdiv(columns, bn))
     linear_kernel[grid](x, weight, bias, y, rows, columns, depth, x.stride(0), weight.stride(0),
                         BM=bm, BN=bn, BK=bk, EVEN_M=rows % bm == 0, EVEN_N=columns % bn == 0,
-                        EVEN_K=depth % bk == 0)  # fmt: skip
+                        EVEN_K=depth % bk == 0, **EXACT)  # fmt: skip
     return y

@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
+from triton_spec.language.exact import EXACT
 from triton_spec.layers.arguments import require_rms_norm_arguments
 
 
@@ -40,5 +41,5 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, residual: torch.
         return y
     stride_residual = 0 if residual is None else residual.stride(0)
     rms_norm_kernel[(rows,)](x, weight, residual, y, hidden, eps, x.stride(0), stride_residual,
-                             BLOCK=triton.next_power_of_2(hidden))  # fmt: skip
+                             BLOCK=triton.next_power_of_2(hidden), **EXACT)  # fmt: skip
     return y

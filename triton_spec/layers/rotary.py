@@ -6,6 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
+from triton_spec.language.exact import EXACT
 from triton_spec.layers.arguments import require_rotary_arguments
 
 
@@ -51,4 +52,4 @@ def rotary(
         return
     rotary_kernel[(rows, heads)](q, k, cos, sin, positions, cos.shape[0], q.stride(0), q.stride(1), k.stride(0),
                                  k.stride(1), HQ=query_heads, HALF=head_dim // 2,
-                                 BLOCK=triton.next_power_of_2(head_dim // 2))  # fmt: skip
+                                 BLOCK=triton.next_power_of_2(head_dim // 2), **EXACT)  # fmt: skip
