@@ -32,7 +32,7 @@ def extend_attention(
     Without tree_mask a token sees every position up to its own. With tree_mask, bool [b * n * n] where n is
     max_extend_len and every request has n new tokens, node i (in slot ``prefix + i`` of the table) sees the prefix and
     the nodes k with ``mask[i, k]``: its path, ancestors before descendants. A row of the mask without any node is
-    padding and gives zeros, as does any row that sees no key.
+    padding and gives zeros, as does any row that sees no key, and every node of a request shorter than n.
 
     The bits of a row depend on its query and on the keys and values that it sees in path order: not on the other
     nodes, requests, slots, or on how the tokens are cut into calls. (Causal rows of one call must be finite for that:

@@ -114,6 +114,7 @@ def attention_kernel(
                 mask_row = tree_mask + (request * nodes + node) * nodes
                 every = tl.arange(0, NODES)
                 path = tl.sum(tl.load(mask_row + every, mask=every < nodes, other=0).to(tl.int32), 0)
+                path = tl.where(prefix < 0, 0, path)
                 own = query == node
                 end = prefix + path
                 for block in range(shared, end, BLOCK):

@@ -37,7 +37,9 @@ def extend_attention(
                 seen = slots[: max(prefix + i + 1, 0)]
             else:
                 nodes = tree_mask.view(-1, max_extend_len, max_extend_len)[request, i].nonzero()[:, 0]
-                seen = torch.cat((slots[:prefix], slots[prefix + nodes])) if len(nodes) else slots[:0]
+                seen = slots[:0]
+                if prefix >= 0 and len(nodes):
+                    seen = torch.cat((slots[:prefix], slots[prefix + nodes]))
             if len(seen):
                 out[start + i] = _attend(q[start + i], k_cache[seen], v_cache[seen], sm_scale)
     return out

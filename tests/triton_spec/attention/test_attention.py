@@ -105,6 +105,17 @@ def test_request_without_keys_gives_zeros(decode):
     assert out[1].isfinite().all()
 
 
+def test_request_shorter_than_its_new_tokens(extend):
+    """A padding request of a batch: causal rows before position 0 and all nodes of a tree see nothing."""
+    pool = random_pool([8, 2], 1, 16, torch.float32)
+    q = random_queries(8, 2, 16, torch.float32)
+    for mask in (None, torch.cat([random_tree(4, 0), random_tree(4, 1)]).flatten()):
+        arguments = q, *pool.arguments(), *extend_arguments(pool, [4, 4]), 0.25, mask
+        actual = extend(*arguments)
+        assert_close(actual, reference.extend_attention(*arguments), "attention f32")
+        assert_equal(actual[4:6], torch.zeros(2, 2, 16))
+
+
 def test_request_without_new_tokens_in_a_batch(extend):
     pool = random_pool([9, 5, 12], 1, 16, torch.float32)
     q = random_queries(5, 2, 16, torch.float32)
