@@ -1,5 +1,6 @@
 """Launches in children: they finish, whatever the parent did with threads before."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from triton_cpu.llvm.fork import llvm_lock
 from triton_cpu.runtime import team
 
 ROOT = Path(__file__).parents[2]
@@ -142,3 +144,33 @@ def test_backend_first_imported_in_the_child_does_not_hang(tmp_path):
         [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=SECONDS, check=True
     )
     assert done.stdout.strip() == "1"
+
+
+def test_the_lock_of_llvmlite_is_found():
+    assert not isinstance(llvm_lock(), contextlib.nullcontext)
+
+
+def test_fork_while_another_thread_compiles_does_not_hang(tmp_path):
+    body = """
+    import os, threading
+    from tests.triton_cpu.hand_lowered import spy
+    from triton_cpu.llvm.optimize import compile_to_object
+    from triton_cpu.runtime.load import load_kernel
+    stop = threading.Event()
+    def work():
+        while not stop.is_set():
+            load_kernel("parent", compile_to_object(spy(1), ""))
+    thread = threading.Thread(target=work)
+    thread.start()
+    codes = []
+    for _ in range(20):
+        pid = os.fork()
+        if pid == 0:
+            load_kernel("child", compile_to_object(spy(2), ""))
+            os._exit(0)
+        codes.append(os.waitpid(pid, 0)[1])
+    stop.set()
+    thread.join()
+    print(codes)
+    """
+    assert finish(tmp_path, body) == [0] * 20

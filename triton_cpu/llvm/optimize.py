@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 
 import llvmlite.binding as llvm
 
 from triton_cpu.errors import CompileError
+from triton_cpu.llvm.fork import guard_forks
 
 _SPEED_LEVEL = 1  # measured: same run time as level 3 for kernels that are already vector code, 0.6 of the compile time
 _CODEGEN_LEVEL = 2
 
-# LLVM objects are not shared between threads, and ctypes releases the GIL while LLVM runs.
-_lock = threading.Lock()
+guard_forks()
 
 
 @functools.cache
@@ -47,20 +46,19 @@ def compile_to_object(llvm_ir: str, features: str) -> bytes:
     Raises:
         CompileError: LLVM rejects the text; the message quotes the line.
     """
-    with _lock:
-        machine = target_machine(features)
-        context = llvm.create_context()
-        try:
-            module = llvm.parse_assembly(llvm_ir, context=context)
-            module.verify()
-        except RuntimeError as error:
-            raise CompileError(_explain(llvm_ir, str(error))) from error
-        options = llvm.create_pipeline_tuning_options(speed_level=_SPEED_LEVEL)
-        options.loop_vectorization = False
-        options.slp_vectorization = False
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
-        return bytes(machine.emit_object(module))
+    machine = target_machine(features)
+    context = llvm.create_context()
+    try:
+        module = llvm.parse_assembly(llvm_ir, context=context)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(_explain(llvm_ir, str(error))) from error
+    options = llvm.create_pipeline_tuning_options(speed_level=_SPEED_LEVEL)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
 
 
 def _explain(llvm_ir: str, message: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import threading
 from collections.abc import Callable
 
 import llvmlite.binding as llvm
@@ -17,7 +16,6 @@ from triton_cpu.llvm.optimize import target_machine
 _LAUNCH_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)
 _POOL_SYMBOLS = ("GOMP_parallel", "omp_get_thread_num")
 
-_lock = threading.Lock()
 _numbers = itertools.count()
 
 
@@ -66,11 +64,10 @@ def link(name: str, code: bytes, exports: tuple[str, ...], imports: dict[str, in
     for symbol, address in imports.items():
         builder.import_symbol(symbol, address)
     builder.add_current_process()
-    with _lock:
-        try:
-            return builder.link(_linker(), f"triton_cpu.{next(_numbers)}")
-        except RuntimeError as error:
-            raise LoadError(f"cannot load kernel {name!r} ({len(code)} bytes): {error}") from error
+    try:
+        return builder.link(_linker(), f"triton_cpu.{next(_numbers)}")
+    except RuntimeError as error:
+        raise LoadError(f"cannot load kernel {name!r} ({len(code)} bytes): {error}") from error
 
 
 @functools.cache
