@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 import triton.language as tl
-from tests.interpreted import interpreted
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
+
+from tests.interpreted import interpreted
 
 
 @pytest.fixture(params=["reference", "interpreted", "compiled"])

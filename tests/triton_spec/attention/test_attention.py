@@ -7,8 +7,8 @@ import mmap
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.compare import assert_close, assert_equal
 
+from tests.compare import assert_close, assert_equal
 from tests.triton_spec.attention.pool import extend_arguments, random_pool, random_queries, random_tree, scatter
 from triton_spec.attention import reference
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.compare import assert_equal
 
+from tests.compare import assert_equal
 from tests.triton_spec.attention.pool import Pool, extend_arguments, random_pool, random_queries, random_tree, scatter
 
 DTYPES = [pytest.param(torch.bfloat16, id="bf16"), pytest.param(torch.float16, id="f16"),

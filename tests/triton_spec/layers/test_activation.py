@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.compare import assert_close, assert_equal
 
+from tests.compare import assert_close, assert_equal
 from tests.triton_spec.floating import load_op
 from triton_spec.layers import reference
 

@@ -6,8 +6,8 @@ import mmap
 
 import pytest
 import torch
-from tests.compare import assert_equal
 
+from tests.compare import assert_equal
 from tests.triton_spec.floating import load_op
 
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
