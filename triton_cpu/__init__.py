@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+# First of all: Triton imports our plug-in modules in the middle of its own start, and must find them complete, which
+# they would not be if the import of one of them were what starts Triton.
+import triton  # noqa: F401
+
 if TYPE_CHECKING:
     from triton_cpu.runtime.bind import bind as bind
 
@@ -16,7 +20,7 @@ __all__ = ["__version__", "bind"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `bind` at its first use: Triton imports this package for every user, torch or no torch."""
+    """Import `bind` at its first use: it needs torch and llvmlite, and Triton imports this package for every user."""
     if name == "bind":
         from triton_cpu.runtime.bind import bind
 

@@ -34,7 +34,9 @@ def test_each_module_holds_one_concrete_subclass(module, base):
     assert len([value for value in classes if not inspect.isabstract(value)]) == 1
 
 
-@pytest.mark.parametrize("statement", ["import triton", "import triton_cpu", "import triton, triton_cpu.driver"])
+@pytest.mark.parametrize(
+    "statement", ["import triton", "import triton_cpu", "import triton_cpu.compiler", "import triton_cpu.driver"]
+)
 def test_importing_loads_neither_torch_nor_llvmlite(statement):
     code = f"{statement}\nimport sys\nprint([name for name in ('torch', 'llvmlite') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

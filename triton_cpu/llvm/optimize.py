@@ -30,7 +30,14 @@ def target_machine(features: str) -> llvm.TargetMachine:
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu="", features=features, opt=_CODEGEN_LEVEL, reloc="pic", jit=True)
+    return target.create_target_machine(
+        cpu="",
+        features=features,
+        opt=_CODEGEN_LEVEL,
+        reloc="pic",
+        codemodel="small",  # the default for in-memory code addresses every constant and function with 64 bits
+        jit=True,
+    )
 
 
 def compile_to_object(llvm_ir: str, features: str) -> bytes:
