@@ -1,0 +1,67 @@
+"""Every test: uninitialised memory shows, and tests that need other hardware are skipped, and counted at the end."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from tests import target
+
+NEEDS = {"amx": target.has_amx, "avx512": target.has_avx512, "gpu": target.has_gpu}  # marker -> is it here?
+_skipped: Counter[str] = Counter()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose hardware is absent."""
+    for marker, present in NEEDS.items():
+        if item.get_closest_marker(marker) and not present():
+            _skipped[marker] += 1
+            pytest.skip(f"no {marker} on this machine")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests did not run for want of hardware."""
+    if _skipped:
+        counts = ", ".join(f"{marker} {count}" for marker, count in sorted(_skipped.items()))
+        terminalreporter.write_line(f"not run for want of hardware: {counts}", yellow=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def uninitialised_memory_shows() -> Iterator[None]:
+    """``torch.empty`` and its kin return NaN, True, or a large odd integer, so that no test passes by luck."""
+    with pytest.MonkeyPatch.context() as patch:
+        for holder, name in (
+            (torch, "empty"),
+            (torch, "empty_like"),
+            (torch, "empty_strided"),
+            (torch.Tensor, "new_empty"),
+            (torch.Tensor, "new_empty_strided"),
+        ):
+            patch.setattr(holder, name, _filled(getattr(holder, name)))
+        yield
+
+
+def _filled(create: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(create)
+    def filled(*args: Any, **kwargs: Any) -> torch.Tensor:
+        tensor = create(*args, **kwargs)
+        # Subclasses (fake, functional, quantised tensors) and meta tensors have no memory of their own to show.
+        if type(tensor) is torch.Tensor and not tensor.is_meta and tensor.numel() and "out" not in kwargs:
+            with torch.no_grad():
+                tensor.fill_(_garbage(tensor.dtype))
+        return tensor
+
+    return filled
+
+
+def _garbage(dtype: torch.dtype) -> float | int | bool:
+    if dtype.is_floating_point or dtype.is_complex:
+        return float("nan")
+    if dtype == torch.bool:
+        return True
+    return torch.iinfo(dtype).max - 2  # odd, and outside of every table
