@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._device import _device_constructors
 
 from tests import target
 
@@ -35,6 +36,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def uninitialised_memory_shows() -> Iterator[None]:
     """``torch.empty`` and its kin return NaN, True, or a large odd integer, so that no test passes by luck."""
     with pytest.MonkeyPatch.context() as patch:
+        _device_constructors()  # ``with torch.device()`` remembers the functions it acts on: the originals
         for holder, name in (
             (torch, "empty"),
             (torch, "empty_like"),
