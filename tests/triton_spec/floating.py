@@ -37,8 +37,9 @@ def in_order_dot(builder, a, b, d, input_precision, max_num_imprecise_acc) -> Te
     """
     lhs, rhs = (_as_float32(operand) for operand in (a, b))
     total = d.data.astype(np.float32)
-    for k in range(lhs.shape[1]):
-        total += lhs[:, k, None] * rhs[None, k, :]
+    with np.errstate(invalid="ignore"):  # infinity times zero is NaN, as it should be
+        for k in range(lhs.shape[1]):
+            total += lhs[:, k, None] * rhs[None, k, :]
     return TensorHandle(total, d.dtype.scalar)
 
 
