@@ -24,11 +24,11 @@ test: $(READY) ## all tests but the long ones
 	$(BIN)/python -m pytest
 
 lint: $(READY) ## ruff: rules and format
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
 
 types: $(READY) ## mypy, strict, on dispatch and triton_cpu
-	$(BIN)/mypy
+	$(BIN)/python -m mypy
 
 soak: $(READY) ## the long tests
 	$(BIN)/python -m pytest -m slow
