@@ -1,0 +1,71 @@
+"""Where each position of each request lies in the KV pool."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from dispatch.plan import Plan
+from engine.kv.slots import SlotAllocator
+
+
+@dataclass
+class Row:
+    """A request's row of the table: positions [0, committed) hold final KV, positions [0, reserved) have slots."""
+
+    index: int
+    committed: int = 0
+    reserved: int = 0
+
+
+class RequestTable:
+    """The slot of every position: `req_to_token` int32 [requests, width].
+
+    `width` is the longest request plus the nodes of one draft tree, which is written past its committed end.
+    """
+
+    def __init__(self, requests: int, width: int, slots: SlotAllocator, plan: Plan) -> None:
+        self.req_to_token = torch.zeros((requests, width), dtype=torch.int32)
+        self._slots = slots
+        self._plan = plan
+        self._free_rows = list(range(requests - 1, -1, -1))
+
+    def open(self) -> Row:
+        """A row without slots. Raises RuntimeError if every row is taken."""
+        if not self._free_rows:
+            raise RuntimeError(f"{len(self.req_to_token)} requests are running already; finish or close one first")
+        return Row(self._free_rows.pop())
+
+    def reserve(self, rows: Sequence[Row], count: int) -> torch.Tensor:
+        """The slots of the `count` positions after each row's committed ones, int64 [len(rows) * count].
+
+        Slots that a row reserved before and did not commit are used again. Raises RuntimeError, changing nothing, if
+        the table is too narrow or the pool has too few free slots.
+        """
+        width = self.req_to_token.shape[1]
+        ends = [row.committed + count for row in rows]
+        if max(ends) > width:
+            raise RuntimeError(f"a request needs {max(ends)} positions and the table has {width}")
+        indices = self.indices(rows)
+        reserved = [max(row.reserved, end) for row, end in zip(rows, ends, strict=True)]
+        missing = sum(reserved) - sum(row.reserved for row in rows)
+        if missing:
+            new = torch.tensor(self._slots.allocate(missing))
+            held = torch.tensor([row.reserved for row in rows])
+            self._plan.assign_req_to_token_pool(indices, self.req_to_token, held, torch.tensor(reserved), new)
+            for row, length in zip(rows, reserved, strict=True):
+                row.reserved = length
+        window = torch.empty(len(rows) * count, dtype=torch.int64)
+        starts = torch.tensor([row.committed for row in rows])
+        self._plan.assign_extend_cache_locs(indices, self.req_to_token, starts, starts + count, window)
+        return window
+
+    def indices(self, rows: Sequence[Row]) -> torch.Tensor:
+        """The rows' places in the table, int64 [len(rows)]."""
+        return torch.tensor([row.index for row in rows])
+
+    def close(self, row: Row) -> None:
+        """Give back the row and every slot it reserved."""
+        self._slots.release(self.req_to_token[row.index, : row.reserved].tolist())
+        self._free_rows.append(row.index)
+        row.committed = row.reserved = 0
