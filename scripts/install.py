@@ -81,10 +81,16 @@ def misfit(version: str, required: list[str]) -> str:
     if numbers(version) < OLDEST_TORCH:
         return f"older than {'.'.join(map(str, OLDEST_TORCH))}"
     for requirement in required:
-        pin = re.match(r"triton\s*==\s*([\d.]+)", requirement)
+        pin = re.match(r"triton\s*[=~]=\s*([\d.]+)", requirement)
         if pin and not TRITONS[0] <= numbers(pin[1]) < TRITONS[1]:
-            return f"it is tied to triton {pin[1]}, and the project needs one from {TRITONS[0]} to below {TRITONS[1]}"
+            return f"it is tied to triton {pin[1]}, and the project needs {fitting_triton()}"
     return ""
+
+
+def fitting_triton() -> str:
+    """The requirement on Triton, as in pyproject.toml."""
+    oldest, newest = (".".join(map(str, version)) for version in TRITONS)
+    return f"triton>={oldest},<{newest}"
 
 
 def numbers(version: str) -> tuple[int, int]:
@@ -116,7 +122,8 @@ def install_torch(pip: list[object]) -> None:
 
     Where the index has a build without CUDA (macOS, many company mirrors) that one is taken. PyPI's builds for Linux
     bring gigabytes of CUDA libraries: then PyTorch's own index of CPU builds is asked, and only if that cannot be
-    reached is the CUDA build installed, which works as well.
+    reached is a build with CUDA installed, which works as well. Each of those is tied to one version of Triton, so
+    pip looks for one that fits.
     """
     wanted = f"torch=={TORCH}"
     if brings_cuda(pip, wanted):
@@ -124,8 +131,10 @@ def install_torch(pip: list[object]) -> None:
         options = ("--timeout", "10", "--retries", "1", "--no-deps", "--index-url", CPU_INDEX)
         if succeeds(*pip, "install", *options, wanted):
             return
-        print(f"{CPU_INDEX} cannot be reached: installing the build with CUDA, which is larger and works as well.")
-    run(*pip, "install", wanted)
+        print(f"{CPU_INDEX} cannot be reached: installing a build with CUDA, which is larger and works as well.")
+        run(*pip, "install", f"torch>={TORCH}", fitting_triton())
+    else:
+        run(*pip, "install", wanted)
 
 
 def brings_cuda(pip: list[object], wanted: str) -> bool:
