@@ -33,6 +33,11 @@ class SpeculativeConfig:
         if self.ngram_min > self.ngram_max:
             raise EngineError(f"ngram_min {self.ngram_min} is above ngram_max {self.ngram_max}")
 
+    @property
+    def tree_nodes(self) -> int:
+        """Nodes of the largest tree that is verified: 1 for plain decoding."""
+        return 1 if self.algorithm == "none" else self.num_draft_tokens
+
 
 @dataclass(frozen=True)
 class SamplingParams:

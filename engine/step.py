@@ -36,7 +36,8 @@ class Runner(Protocol):
 class Decoder:
     """Decodes requests over one model and one KV pool.
 
-    Every opened request must be closed, whatever happened to it: that frees its slots.
+    context_length: tokens that a prompt and its answer may have together. Every opened request must be closed,
+    whatever happened to it: that frees its slots.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Decoder:
         pool: KVPool,
         table: RequestTable,
         drafter: Drafter,
-        num_draft_tokens: int,
+        tree_nodes: int,
         context_length: int,
     ) -> None:
         self._plan = plan
@@ -54,12 +55,12 @@ class Decoder:
         self._pool = pool
         self._table = table
         self._drafter = drafter
-        self._num_draft_tokens = num_draft_tokens
-        self._context_length = context_length
+        self._tree_nodes = tree_nodes
+        self.context_length = context_length
 
     def open(self, prompt_ids: Sequence[int], params: SamplingParams, eos_ids: Iterable[int]) -> Request:
         """A new request. Raises PromptError for a prompt that is empty or leaves no position for an answer."""
-        budget = token_budget(len(prompt_ids), self._context_length, params)
+        budget = token_budget(len(prompt_ids), self.context_length, params)
         stop_ids = {*params.stop_token_ids, *(() if params.ignore_eos else eos_ids)}
         return Request(prompt_ids, budget, stop_ids, self._table.open(), self._drafter.open())
 
@@ -85,7 +86,7 @@ class Decoder:
     def round(self, requests: Sequence[Request]) -> None:
         """Give each of the unfinished requests at least one more token. Raises ModelError."""
         drafts = [request.draft.propose(request.remaining - 1) for request in requests]
-        nodes = self._num_draft_tokens if any(draft.tokens for draft in drafts) else 1
+        nodes = self._tree_nodes if any(draft.tokens for draft in drafts) else 1
         rows = [request.row for request in requests]
         window = self._table.reserve(rows, nodes)
         committed = torch.tensor([row.committed for row in rows])

@@ -1,0 +1,82 @@
+"""Put an engine together: configuration -> target -> plan -> model, KV pool, drafter. Nothing else composes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from dispatch.discovery import discover
+from dispatch.plan import Plan
+from dispatch.policy import read_choices
+from dispatch.probe import probe_target
+from dispatch.resolve import resolve
+from dispatch.target import Target
+from engine.config import EngineConfig
+from engine.draft.table import make_drafter
+from engine.kv.pool import KVPool
+from engine.kv.slots import SlotAllocator
+from engine.kv.table import RequestTable
+from engine.model.config import ModelConfig, read_config
+from engine.model.load import load_model
+from engine.model.locate import model_directory
+from engine.model.runner import ModelRunner
+from engine.progress import Progress, of_stage
+from engine.prompt import load_tokenizer
+from engine.step import Decoder
+from engine.warm import warm_up
+
+RUNNING_REQUESTS = 1  # answers decoded at once
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The parts of an engine, ready to decode.
+
+    directory: the model's Hugging Face files, converted ones for a GGUF file. slots: of the KV pool, all free while
+    no request is open. weight_bytes: weights read for one token.
+    """
+
+    config: EngineConfig
+    directory: Path
+    model_config: ModelConfig
+    tokenizer: PreTrainedTokenizerBase
+    target: Target
+    plan: Plan
+    slots: SlotAllocator
+    decoder: Decoder
+    weight_bytes: int
+
+
+def build(config: EngineConfig, progress: Progress | None = None) -> Engine:
+    """Load the model, choose an implementation of every op, and compile what decoding will call.
+
+    `progress` is told of the stages. Sets PyTorch's thread count if the configuration names one. Raises EngineError
+    for a model that cannot be run and dispatch's errors for choices of implementations that cannot be met.
+    """
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    dtype = getattr(torch, config.dtype)
+    directory = model_directory(config.model, of_stage(progress, "converting the model"))
+    model_config = read_config(directory)
+    tokenizer = load_tokenizer(directory)
+    target = probe_target()
+    facts = {"dtype": config.dtype, "head_dim": model_config.head_dim}
+    plan = resolve(discover(), target, facts, read_choices(None))
+
+    context_length = model_config.max_position_embeddings
+    loading = of_stage(progress, "loading weights")
+    model = load_model(directory, model_config, plan, dtype, context_length, loading)
+    nodes = config.speculative.tree_nodes
+    width = context_length + nodes
+    slots = SlotAllocator(RUNNING_REQUESTS * width)
+    pool = KVPool(slots.total, model_config.num_layers, model_config.num_kv_heads, model_config.head_dim, dtype)
+    table = RequestTable(RUNNING_REQUESTS, width, slots, plan)
+    runner = ModelRunner(model, pool.keys, pool.values)
+    drafter = make_drafter(config.speculative)
+    decoder = Decoder(plan, runner, pool, table, drafter, nodes, context_length)
+    warm_up(decoder, plan, pool, nodes, of_stage(progress, "compiling kernels"))
+    weights = {weight.data_ptr(): weight.nbytes for weight in model.destinations().values()}
+    if not model_config.tie_word_embeddings:
+        del weights[model.embedding.data_ptr()]  # of which one row is read
+    return Engine(config, directory, model_config, tokenizer, target, plan, slots, decoder, sum(weights.values()))
