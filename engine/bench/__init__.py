@@ -1,0 +1,1 @@
+"""How fast decoding is, beside transformers and beside the memory of this machine."""

@@ -1,0 +1,1 @@
+"""The subcommands of `triton-spec`, one module each."""
