@@ -44,7 +44,7 @@ def array_ir(body: Body, arguments: Sequence[str], result: str, lanes: int) -> s
             *b.allocas,
             "  br label %entry",
             "entry:",
-            f"  %i = phi i64 [ 0, %top ], [ %next, %{b.block if b.block != 'entry' else 'entry'} ]",
+            f"  %i = phi i64 [ 0, %top ], [ %next, %{b.block} ]",
             *b.lines,
             "  %next = add nuw nsw i64 %i, 1",
             "  %more = icmp ult i64 %next, %chunks",

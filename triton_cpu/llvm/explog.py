@@ -19,7 +19,7 @@ _LOG10_2_LOW = 2.4874566398119521e-4
 _IN_BASE_2 = (1.4426950216293335, 1.92596298909e-08)  # 1 / log(2) as an f32 and what that lacks
 _IN_BASE_10 = (0.4342944920063019, -1.01030501e-08)  # 1 / log(10)
 _LOG_10 = (2.302585124969482, -3.1975436344626e-08)
-_ROUNDER = 12582912.0  # 1.5 * 2^23: adding it rounds to a whole number and leaves that number in the low bits
+ROUNDER = 12582912.0  # 1.5 * 2^23: adding it rounds to a whole number and leaves that number in the low bits
 
 _EXP = (0.5, 0.166665181517601, 0.04166620597243309, 0.008368957787752151, 0.0013950553257018328)  # (e^r - 1 - r) / r^2
 _EXP2 = (  # (2^r - 1) / r
@@ -96,8 +96,17 @@ def expm1_f32(b: Builder, x: Value) -> Value:
     return b.select(tiny, original, result)  # keeps -0 and denormals
 
 
-def exp_minus_one_nonnegative(b: Builder, x: Value) -> Value:
-    """e^x - 1 for 0 <= x <= 60 (or NaN), accurate near zero; a building block without special cases."""
+def exp_bounded(b: Builder, x: Value) -> Value:
+    """e^x for |x| <= 60 (or NaN): a building block that leaves the extremes out."""
+    shifted, n = _nearest_whole(b, x, _LOG2_E)
+    r = _minus_multiple_of_ln2(b, x, n)
+    tail = b.fma(polynomial(b, r, _EXP), r, b.const(x.type, 1.0))
+    p = b.fma(tail, r, b.const(x.type, 1.0))
+    return b.binary("fmul", p, _power_of_two(b, _whole_bits(b, shifted)))
+
+
+def expm1_bounded(b: Builder, x: Value) -> Value:
+    """e^x - 1 for 0 <= x <= 60 (or NaN), accurate near zero: a building block that leaves the extremes out."""
     shifted, n = _nearest_whole(b, x, _LOG2_E)
     r = _minus_multiple_of_ln2(b, x, n)
     small = b.fma(polynomial(b, r, _EXP), b.binary("fmul", r, r), r)
@@ -144,8 +153,8 @@ def log1p_f32(b: Builder, x: Value) -> Value:
 
 
 def _nearest_whole(b: Builder, x: Value, factor: float) -> tuple[Value, Value]:
-    """x * factor rounded to a whole number n: (n + _ROUNDER, n). NaN gives NaN."""
-    rounder = b.const(x.type, _ROUNDER)
+    """x * factor rounded to a whole number n: (n + ROUNDER, n). NaN gives NaN."""
+    rounder = b.const(x.type, ROUNDER)
     shifted = b.fma(x, b.const(x.type, factor), rounder)
     return shifted, b.binary("fsub", shifted, rounder)
 
@@ -156,7 +165,7 @@ def _minus_multiple_of_ln2(b: Builder, x: Value, n: Value) -> Value:
 
 
 def _whole_bits(b: Builder, shifted: Value) -> Value:
-    """Integers whose low 9 bits are n; the rest belongs to _ROUNDER and is shifted out by _power_of_two."""
+    """Integers whose low 9 bits are n; the rest belongs to ROUNDER and is shifted out by _power_of_two."""
     return b.bitcast(shifted, shifted.type.of("i32"))
 
 
