@@ -51,3 +51,10 @@ def require_last_dim_contiguous(name: str, tensor: torch.Tensor) -> None:
     if tensor.shape[-1] > 1 and tensor.stride(-1) != 1:
         raise ValueError(f"{name} has stride {tensor.stride(-1)} in its last dimension, expected 1: "
                          f"pass {name}.contiguous()")
+
+
+def require_indices(name: str, tensor: torch.Tensor, shape: Sequence[int | None]) -> None:
+    """Require a contiguous int32 or int64 tensor of this shape."""
+    require_dtype(name, tensor, INDEX_DTYPES)
+    require_shape(name, tensor, shape)
+    require_contiguous(name, tensor)
