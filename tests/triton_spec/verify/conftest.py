@@ -1,0 +1,3 @@
+from tests.triton_spec.floating import form
+
+__all__ = ["form"]
