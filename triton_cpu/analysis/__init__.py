@@ -1,0 +1,1 @@
+"""Questions about TTIR that are answered without emitting code."""

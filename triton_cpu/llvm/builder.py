@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Union
 
-from triton_cpu.llvm.types import I1, I32, I64, PTR, SIZES, VOID, Type
+from triton_cpu.llvm.types import I1, I64, PTR, SIZES, VOID, Type
 
 
 class Value(NamedTuple):
@@ -29,6 +29,8 @@ def literal(elem: str, number: float | int | bool) -> str:
     """The spelling of a number as a constant of element `elem` (rounded to nearest even)."""
     if elem == "ptr":
         return "null" if number == 0 else f"inttoptr (i64 {int(number)} to ptr)"
+    if elem == "i1":
+        return "true" if number else "false"
     if elem not in ("half", "bfloat", "float", "double"):
         return str(int(number))
     value = float(number)
@@ -322,5 +324,4 @@ class Builder:
         return results
 
 
-TRUE = Value("true", I1)
-ZERO32 = Value("0", I32)
+TRUE, FALSE = Value("true", I1), Value("false", I1)

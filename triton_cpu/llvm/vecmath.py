@@ -124,7 +124,7 @@ cos = by_element(cos_f32, from_libm("cos"))
 tanh = by_element(tanh_f32, from_libm("tanh"))
 erf = by_element(erf_f32, from_libm("erf"))
 
-# MLIR operation -> its meaning, by the number of operands: every one that triton.language.math emits, and tanh
+# MLIR operation -> its meaning: every one with one operand that triton.language.math emits, and tanh
 UNARY: dict[str, Unary] = {
     "math.absf": absf,
     "math.absi": absi,
@@ -141,11 +141,4 @@ UNARY: dict[str, Unary] = {
     "math.sqrt": sqrt,
     "math.tanh": tanh,
     "tt.precise_sqrt": sqrt,
-}
-BINARY: dict[str, Callable[[Builder, Value, Value], Value]] = {
-    "tt.mulhiui": multiply_high,
-    "tt.precise_divf": divide,
-}
-TERNARY: dict[str, Callable[[Builder, Value, Value, Value], Value]] = {
-    "math.fma": fma,
 }

@@ -14,7 +14,7 @@ from triton_cpu.llvm.optimize import target_machine
 
 # void launch(ptr arguments, i32 grid x, i32 grid y, i32 grid z, i32 threads); the GIL is released during the call.
 _LAUNCH_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32, ctypes.c_int32)
-_POOL_SYMBOLS = ("GOMP_parallel", "omp_get_thread_num")
+_POOL_SYMBOLS = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
 _numbers = itertools.count()
 

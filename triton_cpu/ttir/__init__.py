@@ -1,0 +1,1 @@
+"""Triton's intermediate form as plain objects, read from its printed form."""

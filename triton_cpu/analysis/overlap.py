@@ -1,0 +1,62 @@
+"""Stores that may overtake loads of the value they store, as an in-place shift or flip does."""
+
+from __future__ import annotations
+
+from triton_cpu.lower.rules import is_lazy
+from triton_cpu.ttir.nodes import Node, Var
+
+
+def may_overtake(store: Node) -> set[Var]:
+    """Loads that the stored value is made of and whose chunks might be read after another chunk was stored over them.
+
+    A load is safe if it reads the addresses that the store writes, element by element: from the same base at equal
+    offsets, or from another argument of the kernel at offsets of the same form.
+    """
+    pointer, value = store.operands[:2]
+    return {load.result for load in _loads(value) if not _in_step(load.operands[0], pointer)}
+
+
+def _loads(value: Var) -> set[Node]:
+    found: set[Node] = set()
+    seen: set[Var] = set()
+    stack = [value]
+    while stack:
+        var = stack.pop()
+        if var in seen or var.node is None or not var.type.is_tensor or not is_lazy(var.node):
+            continue
+        seen.add(var)
+        if var.node.name == "tt.load":
+            found.add(var.node)
+        stack += var.node.operands
+    return found
+
+
+def _in_step(read: Var, written: Var) -> bool:
+    bases = _base(read), _base(written)
+    if None in bases or any(base is not None and base.node is not None for base in bases):
+        return False  # a pointer that was computed or loaded may point anywhere
+    return _alike(read, written, exactly=bases[0] is bases[1])
+
+
+def _base(pointer: Var) -> Var | None:
+    """The scalar pointer that a tensor of pointers, or a scalar one, is offset from."""
+    while pointer.node is not None:
+        if pointer.node.name not in ("tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans"):
+            return None
+        pointer = pointer.node.operands[0]
+    return None if pointer.type.is_tensor else pointer
+
+
+def _alike(a: Var, b: Var, exactly: bool) -> bool:
+    """Whether two expressions are the same, up to scalars unless `exactly`."""
+    if a is b:
+        return True
+    if a.type != b.type and (a.type.is_tensor or b.type.is_tensor) and a.type.elem != "ptr":
+        return False
+    if not a.type.is_tensor and not b.type.is_tensor and not exactly:
+        return True
+    if a.node is None or b.node is None or a.node.name != b.node.name or not is_lazy(a.node):
+        return False
+    if a.node.attributes != b.node.attributes or a.type.sizes != b.type.sizes:
+        return False
+    return all(_alike(x, y, exactly) for x, y in zip(a.node.operands, b.node.operands, strict=True))

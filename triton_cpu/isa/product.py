@@ -1,0 +1,57 @@
+"""A matrix product as the micro-kernels see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from triton_cpu.analysis.axis import vector_axis
+from triton_cpu.llvm.builder import Index, Value
+
+if TYPE_CHECKING:
+    from triton_cpu.lower.context import Context
+    from triton_cpu.lower.lanes import Buffer, Place
+    from triton_cpu.ttir.nodes import Node, Var
+
+
+class Product:
+    """``out[m, n] += sum over k of a[m, k] * b[k, n]`` for one index of the batch dimensions.
+
+    Attributes:
+        m, n, k: sizes.
+        elem: element of a and b; the accumulator's is out.elem.
+    """
+
+    def __init__(self, cx: Context, node: Node, out: Buffer, batch: Place = ()) -> None:
+        self.cx = cx
+        self.a: Var = node.operands[0]
+        self.b: Var = node.operands[1]
+        self.out = out
+        self.batch = batch
+        self.m, self.k = self.a.type.sizes[-2:]
+        self.n = self.b.type.sizes[-1]
+        self.elem = self.a.type.elem
+
+    def a_row(self, m: Index, k: Index, lanes: int) -> Value:
+        """a[m, k : k + lanes], or one element for 0."""
+        return self._chunk(self.a, m, k, 1, lanes)
+
+    def b_column(self, k: Index, n: Index, lanes: int) -> Value:
+        """b[k : k + lanes, n], or one element for 0."""
+        return self._chunk(self.b, k, n, 0, lanes)
+
+    def b_row(self, k: Index, n: Index, lanes: int) -> Value:
+        """b[k, n : n + lanes], or one element for 0."""
+        return self._chunk(self.b, k, n, 1, lanes)
+
+    def out_place(self, m: Index, n: Index) -> Value:
+        """Pointer to out[m, n]."""
+        return self.cx.place_of(self.out, (*self.batch, m, n))
+
+    def _chunk(self, var: Var, i: Index, j: Index, axis: int, lanes: int) -> Value:
+        along = len(self.batch) + axis if lanes else None
+        return self.cx.evaluate(var, (*self.batch, i, j), along, lanes)
+
+
+def runs_along_k(cx: Context, b: Var) -> bool:
+    """Whether the second operand [.., K, N] is better read along K: its columns are contiguous in memory."""
+    return vector_axis(cx.forms, b) == len(b.type.sizes) - 2

@@ -1,0 +1,295 @@
+"""Chunked evaluation: tensors stay unevaluated until an operation that must happen asks for chunks of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Optional
+
+from triton_cpu.analysis.axis import vector_axis
+from triton_cpu.analysis.materialise import to_materialise
+from triton_cpu.errors import UnsupportedOpError
+from triton_cpu.llvm.builder import FALSE, Builder, Index, Value
+from triton_cpu.llvm.types import I64, SIZES, VOID, Type, stored
+from triton_cpu.lower import access
+from triton_cpu.lower.lanes import Affine, Buffer, Form, Induction, Lane, Place, Uniform, Vector
+from triton_cpu.lower.rules import AFFINE, EAGER, ELEMENTWISE, LAZY, is_lazy
+from triton_cpu.ttir.nodes import Block, Node, Var
+
+Body = Callable[[Place, Optional[int], int], None]  # place, axis, lanes
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the code may rely on.
+
+    Attributes:
+        features: instruction sets, see host.py.
+        lanes: elements of a chunk at most.
+        fuse: whether a * b + c outside of tl.dot may become one instruction.
+        debug: whether device_assert is checked.
+    """
+
+    features: frozenset[str]
+    lanes: int
+    fuse: bool
+    debug: bool
+
+
+class Context:
+    """The state of lowering one function."""
+
+    def __init__(self, b: Builder, machine: Machine) -> None:
+        self.b = b
+        self.machine = machine
+        self.forms: dict[Var, Form] = {}
+        self.targets: dict[Var, Buffer] = {}  # dot result -> the buffer to accumulate in
+        self.labels: dict[str, str] = {}  # block of the function -> LLVM label
+        self.arguments: dict[str, list[Var]] = {}  # block of the function -> its arguments
+        self.slots: dict[Var, Value] = {}  # such an argument -> its place on the stack
+        self.program: Sequence[Value] = ()  # program ids, then numbers of programs, i32
+        self.used: set[Var] = set()  # operands of any operation of the function
+        self.kept: set[Var] = set()  # tensors to put into memory for other blocks of the function
+        self.uses_tiles = False
+        self._memo: list[dict[tuple[Var, Place, Optional[int], int], Lane]] = [{}]
+
+    # -- operations ------------------------------------------------------------------------------------------------
+    def run(self, block: Block) -> Node:
+        """Emit a block; its terminator, which was carried out if it has a rule."""
+        early = to_materialise(block) | self.kept
+        for node in block.nodes:
+            self.visit(node)
+            for result in node.results:
+                if result in early:
+                    self.materialise(result)
+        return block.terminator
+
+    def visit(self, node: Node) -> None:
+        """Carry out an operation, or leave it for later if its result is a tensor that can wait."""
+        if is_lazy(node):
+            if not node.result.type.is_tensor:
+                self.forms[node.result] = self._compute(node, (), None, 0).value  # type: ignore[union-attr]
+            return
+        rule = EAGER.get(node.name)
+        if rule is None:
+            raise UnsupportedOpError(node.name, node.location)
+        rule(self, node)
+
+    # -- evaluation ------------------------------------------------------------------------------------------------
+    def scalar(self, var: Var) -> Value:
+        """The value of a scalar."""
+        form = self.forms[var]
+        if not isinstance(form, Value):
+            raise TypeError(f"{var} is a tensor")
+        return form
+
+    def chunk(self, var: Var, at: Place, axis: int | None, lanes: int) -> Lane:
+        """`lanes` elements along dimension `axis` from `at` on; one element for 0 lanes and axis None."""
+        if not var.type.is_tensor:
+            return Uniform(self.scalar(var))
+        form = self.forms.get(var)
+        if isinstance(form, Buffer):
+            return self.read(form, at, axis, lanes)
+        key = (var, at, axis, lanes)
+        for scope in self._memo:
+            if key in scope:
+                return scope[key]
+        if isinstance(form, Induction):
+            lane = self._shifted(var, form, self.chunk(form.start, at, axis, lanes), lanes)
+        elif var.node is None or not is_lazy(var.node):
+            raise KeyError(f"no value for {var}")
+        else:
+            lane = self._compute(var.node, at, axis, lanes)
+        self._memo[-1][key] = lane
+        return lane
+
+    def evaluate(self, var: Var, at: Place, axis: int | None, lanes: int) -> Value:
+        """A chunk as a vector, or one element as a scalar for 0 lanes."""
+        return self.vector(var, self.chunk(var, at, axis, lanes), lanes)
+
+    def vector(self, var: Var, lane: Lane, lanes: int) -> Value:
+        """A lane of `var` spelled out."""
+        b = self.b
+        if isinstance(lane, Vector):
+            return lane.value
+        if isinstance(lane, Uniform):
+            return b.splat(lane.value, lanes)
+        steps = self.multiples(lane.stride, lanes)
+        if var.type.elem == "ptr":
+            return access.pointers(b, lane.base, steps, var.type.pointee)
+        return b.binary("add", b.splat(lane.base, lanes), b.cast("trunc", steps, var.type.elem))
+
+    def multiples(self, stride: Index, lanes: int) -> Value:
+        """0, stride, 2 * stride, ... as i64."""
+        if isinstance(stride, int):
+            return self.b.iota("i64", lanes, stride)
+        return self.b.binary("mul", self.b.iota("i64", lanes), self.b.splat(stride, lanes))
+
+    def _compute(self, node: Node, at: Place, axis: int | None, lanes: int) -> Lane:
+        if node.name in LAZY:
+            return LAZY[node.name](self, node, at, axis, lanes)
+        args = [self.chunk(operand, at, axis, lanes) for operand in node.operands]
+        if node.name in AFFINE and not any(isinstance(arg, Vector) for arg in args):
+            if any(isinstance(arg, Affine) for arg in args):
+                lane = AFFINE[node.name](self, node, args)
+                if lane is not None:
+                    return lane
+        rule = ELEMENTWISE[node.name]
+        if all(isinstance(arg, Uniform) for arg in args):
+            return Uniform(rule(self, node, [arg.value for arg in args]))  # type: ignore[union-attr]
+        values = [self.vector(var, arg, lanes) for var, arg in zip(node.operands, args, strict=True)]
+        return Vector(rule(self, node, values))
+
+    def _shifted(self, var: Var, form: Induction, lane: Lane, lanes: int) -> Lane:
+        b, offset = self.b, form.offset
+        if isinstance(lane, Vector):
+            if var.type.elem == "ptr":
+                return Vector(access.pointers(b, lane.value, b.splat(offset, lanes), var.type.pointee))
+            return Vector(b.binary("add", lane.value, b.splat(offset, lanes)))
+        base = lane.value if isinstance(lane, Uniform) else lane.base
+        moved = b.gep(base, offset, stored(var.type.pointee)) if var.type.elem == "ptr" else b.binary("add", base, offset)
+        return Uniform(moved) if isinstance(lane, Uniform) else Affine(moved, lane.stride)
+
+    # -- buffers ---------------------------------------------------------------------------------------------------
+    def new_buffer(self, shape: tuple[int, ...], elem: str) -> Buffer:
+        """Memory for a tensor."""
+        return Buffer(self.b.buffer(SIZES[elem] * math.prod(shape)), shape, elem)
+
+    def place_of(self, buffer: Buffer, at: Place) -> Value:
+        """Pointer to an element of a buffer."""
+        offset: Index = 0
+        for coordinate, stride in zip(at, buffer.strides(), strict=True):
+            offset = self.b.add(offset, self.b.mul(coordinate, stride))
+        return self.b.gep(buffer.pointer, offset, stored(buffer.elem))
+
+    def read(self, buffer: Buffer, at: Place, axis: int | None, lanes: int) -> Lane:
+        """A chunk of a buffer."""
+        b, pointer = self.b, self.place_of(buffer, at)
+        if axis is None:
+            return Uniform(access.load(b, buffer.elem, 0, pointer))
+        stride = buffer.strides()[axis]
+        if stride == 1:
+            return Vector(access.load(b, buffer.elem, lanes, pointer))
+        places = access.pointers(b, pointer, self.multiples(stride, lanes), buffer.elem)
+        every = b.const(Type("i1", lanes), True)
+        return Vector(access.gather(b, buffer.elem, places, every, b.poison(Type(stored(buffer.elem), lanes))))
+
+    def write(self, buffer: Buffer, at: Place, axis: int | None, value: Value) -> None:
+        """Store a chunk into a buffer."""
+        b, pointer = self.b, self.place_of(buffer, at)
+        if axis is None or buffer.strides()[axis] == 1:
+            access.store(b, value, pointer)
+            return
+        places = access.pointers(b, pointer, self.multiples(buffer.strides()[axis], value.type.lanes), buffer.elem)
+        access.scatter(b, value, places, b.const(Type("i1", value.type.lanes), True))
+
+    def materialise(self, var: Var) -> Buffer:
+        """Evaluate a whole tensor into memory, once."""
+        form = self.forms.get(var)
+        if isinstance(form, Buffer):
+            return form
+        buffer = self.new_buffer(var.type.sizes, var.type.elem)
+        self.fill(buffer, var)
+        self.forms[var] = buffer
+        self.forget()
+        return buffer
+
+    def fill(self, buffer: Buffer, var: Var) -> None:
+        """Evaluate a tensor into a buffer of its shape."""
+
+        def body(at: Place, axis: int | None, lanes: int) -> None:
+            self.write(buffer, at, axis, self.evaluate(var, at, axis, lanes))
+
+        self.each(buffer.shape, vector_axis(self.forms, var), body)
+
+    def copy(self, source: Buffer, to: Buffer) -> None:
+        """Copy a buffer into another of its shape."""
+        size = Value(str(SIZES[source.elem] * math.prod(source.shape)), I64)
+        self.b.call("llvm.memcpy.p0.p0.i64", VOID, (to.pointer, source.pointer, size, FALSE))
+        self.forget()
+
+    # -- loops -----------------------------------------------------------------------------------------------------
+    def each(self, shape: tuple[int, ...], axis: int | None, body: Body, lanes: int | None = None) -> None:
+        """Run `body` on every chunk of a shape, chunks along `axis` innermost."""
+        if axis is not None and shape[axis] == 1:
+            axis = None
+        lanes = 0 if axis is None else lanes or min(shape[axis], self.machine.lanes)
+        order = [dim for dim in range(len(shape)) if dim != axis] + ([] if axis is None else [axis])
+
+        def nest(depth: int, at: dict[int, Index]) -> None:
+            if depth == len(order):
+                body(tuple(at[dim] for dim in range(len(shape))), axis, lanes)
+                return
+            dim = order[depth]
+            with self.loop(0, shape[dim], lanes if dim == axis else 1) as i:
+                nest(depth + 1, {**at, dim: i})
+
+        nest(0, {})
+
+    @contextmanager
+    def loop(self, low: int, high: int, step: int = 1) -> Iterator[Index]:
+        """A counted loop of at least one turn."""
+        with self.b.loop(low, high, step) as i, self.scope():
+            yield i
+
+    def fold(
+        self,
+        low: int,
+        high: int,
+        step: int,
+        initial: Sequence[Value],
+        body: Callable[[Index, list[Value]], Sequence[Value]],
+    ) -> list[Value]:
+        """A loop that carries values, see Builder.fold."""
+
+        def turn(i: Index, carried: list[Value]) -> Sequence[Value]:
+            with self.scope():
+                return body(i, carried)
+
+        return self.b.fold(low, high, step, initial, turn)
+
+    def for_loop(
+        self,
+        low: Value,
+        high: Value,
+        step: Value,
+        initial: Sequence[Value],
+        body: Callable[[Value, Sequence[Value]], Sequence[Value]],
+    ) -> list[Value]:
+        """A loop over scalars that may have no turn: body(i, carried) gives the next ones; those after it."""
+        b = self.b
+        before, head, inside, after = b.block, b.name("for"), b.name("body"), b.name("endfor")
+        b.branch(head)
+        b.start(head)
+        i = Value("%" + b.name("i"), low.type)
+        phis = [Value("%" + b.name("carried"), value.type) for value in initial]
+        at = len(b.lines)
+        b.lines.append("")
+        b.branch_if(b.compare("icmp slt", i, high), inside, after)
+        b.start(inside)
+        self.forget()
+        with self.scope():
+            new = body(i, phis)
+        entries = [(i, low, b.binary("add", i, step)), *zip(phis, initial, new, strict=True)]
+        b.lines[at] = "\n".join(
+            f"  {phi.text} = phi {phi.type} [ {first.text}, %{before} ], [ {then.text}, %{b.block} ]"
+            for phi, first, then in entries
+        )
+        b.branch(head)
+        b.start(after)
+        self.forget()
+        return phis
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is evaluated inside is not known outside, where it might not have been computed."""
+        self._memo.append({})
+        yield
+        self._memo.pop()
+
+    def forget(self) -> None:
+        """Memory has changed, or control flow has joined: evaluate anew."""
+        for scope in self._memo:
+            scope.clear()

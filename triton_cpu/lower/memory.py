@@ -1,0 +1,97 @@
+"""Loads and stores through pointers: contiguous where the pointers are, gathered where not, masked lanes untouched."""
+
+from __future__ import annotations
+
+from triton_cpu.analysis.axis import step, vector_axis
+from triton_cpu.llvm.builder import TRUE, Value
+from triton_cpu.llvm.types import PTR, SIZES, Type
+from triton_cpu.lower import access
+from triton_cpu.lower.context import Context
+from triton_cpu.lower.lanes import Affine, Lane, Place, Uniform, Vector
+from triton_cpu.lower.rules import eager, lazy
+from triton_cpu.ttir.attributes import integers
+from triton_cpu.ttir.nodes import Node, Var
+
+_NOTHING = "nothing"  # what a scalar load reads instead of memory that its mask forbids
+
+
+@lazy("tt.load")
+def load(cx: Context, node: Node, at: Place, axis: int | None, lanes: int) -> Lane:
+    """Elements behind pointers; where the mask is false, `other`, or 0 if there is none."""
+    pointer, mask, other = load_operands(node)
+    elem, b = node.result.type.elem, cx.b
+    place = cx.chunk(pointer, at, axis, lanes)
+    allowed = Uniform(TRUE) if mask is None else cx.chunk(mask, at, axis, lanes)
+    if isinstance(place, Uniform) and isinstance(allowed, Uniform):
+        instead = None if other is None else cx.chunk(other, at, axis, lanes)
+        if instead is None or isinstance(instead, Uniform):
+            return Uniform(_load_one(cx, elem, place.value, allowed.value, instead))
+    if isinstance(place, Affine) and place.stride == 1:
+        if _always(allowed):
+            return Vector(access.load(b, elem, lanes, place.base))
+        allow = cx.vector(mask or pointer, allowed, lanes)
+        return Vector(access.masked_load(b, elem, place.base, allow, _other(cx, other, elem, at, axis, lanes)))
+    allow = b.const(Type("i1", lanes), True) if mask is None else cx.vector(mask, allowed, lanes)
+    places = cx.vector(pointer, place, lanes)
+    return Vector(access.gather(b, elem, places, allow, _other(cx, other, elem, at, axis, lanes)))
+
+
+@eager("tt.store")
+def store(cx: Context, node: Node) -> None:
+    """Elements to where the pointers point; lanes without mask are not touched."""
+    pointer, value = node.operands[:2]
+    mask = node.operands[2] if len(node.operands) > 2 else None
+
+    def body(at: Place, axis: int | None, lanes: int) -> None:
+        place = cx.chunk(pointer, at, axis, lanes)
+        allowed = None if mask is None else cx.chunk(mask, at, axis, lanes)
+        what = cx.evaluate(value, at, axis, lanes)
+        if lanes == 0:
+            target = place.value if not isinstance(place, Affine) else place.base
+            with cx.b.guarded(None if allowed is None or _always(allowed) else _scalar(allowed)):
+                access.store(cx.b, what, target)
+        elif isinstance(place, Affine) and place.stride == 1:
+            if allowed is None or _always(allowed):
+                access.store(cx.b, what, place.base)
+            else:
+                access.masked_store(cx.b, what, place.base, cx.vector(mask or pointer, allowed, lanes))
+        else:
+            every = cx.b.const(Type("i1", lanes), True)
+            allow = every if mask is None or allowed is None else cx.vector(mask, allowed, lanes)
+            access.scatter(cx.b, what, cx.vector(pointer, place, lanes), allow)
+
+    sizes = value.type.sizes
+    contiguous = [dim for dim, size in enumerate(sizes) if size > 1 and step(cx.forms, pointer, dim) == 1]
+    cx.each(sizes, contiguous[-1] if contiguous else vector_axis(cx.forms, value), body)
+    cx.forget()
+
+
+def load_operands(node: Node) -> tuple[Var, Var | None, Var | None]:
+    """Pointer, mask and `other` of a load."""
+    operands = node.operands
+    _, masks, others = integers(node, "operandSegmentSizes")
+    return operands[0], operands[1] if masks else None, operands[1 + masks] if others else None
+
+
+def _load_one(cx: Context, elem: str, pointer: Value, allowed: Value, other: Uniform | None) -> Value:
+    """One element; without permission memory that is always there is read instead, which needs no branch."""
+    b = cx.b
+    if _always(Uniform(allowed)):
+        return access.load(b, elem, 0, pointer)
+    b.globals[_NOTHING] = f"@{_NOTHING} = internal constant [{max(SIZES.values())} x i8] zeroinitializer, align 8"
+    value = access.load(b, elem, 0, b.select(allowed, pointer, Value(f"@{_NOTHING}", PTR)))
+    return value if other is None else b.select(allowed, value, other.value)
+
+
+def _other(cx: Context, other: Var | None, elem: str, at: Place, axis: int | None, lanes: int) -> Value:
+    return cx.b.zero(Type(elem, lanes)) if other is None else cx.evaluate(other, at, axis, lanes)
+
+
+def _always(allowed: Lane) -> bool:
+    return allowed == Uniform(TRUE)
+
+
+def _scalar(lane: Lane) -> Value:
+    if not isinstance(lane, Uniform):
+        raise TypeError("a single element is always uniform")
+    return lane.value

@@ -1,0 +1,73 @@
+"""Pointer arithmetic, and the index arithmetic that keeps a chunk affine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from triton_cpu.llvm.builder import Index, Value
+from triton_cpu.llvm.types import stored
+from triton_cpu.lower import access
+from triton_cpu.lower.context import Context
+from triton_cpu.lower.lanes import Affine, Lane, Uniform
+from triton_cpu.lower.rules import affine, elementwise
+from triton_cpu.ttir.nodes import Node
+
+
+@elementwise("tt.addptr")
+def add_pointer(cx: Context, node: Node, args: Sequence[Value]) -> Value:
+    """Pointers moved by signed offsets in elements."""
+    pointer, offset = args
+    wide = cx.b.cast("sext", offset, "i64")
+    if offset.type.lanes:
+        return access.pointers(cx.b, pointer, wide, node.result.type.pointee)
+    return cx.b.gep(pointer, cx.b.to_index(offset), stored(node.result.type.pointee))
+
+
+@affine("tt.addptr")
+def add_pointer_affine(cx: Context, node: Node, lanes: Sequence[Lane]) -> Lane | None:
+    """A base moved by the offset's base."""
+    pointer, offset = lanes
+    elem = node.operands[1].type.elem
+    if isinstance(offset, Affine) and elem != "i64":
+        if not isinstance(offset.stride, int) or abs(offset.stride) > 1 << 16:
+            return None  # as in cast.resize_affine
+    base = cx.b.to_index(_base(offset))
+    moved = cx.b.gep(_base(pointer), base, stored(node.result.type.pointee))
+    return Affine(moved, cx.b.add(_stride(pointer), _stride(offset)))
+
+
+@affine("arith.addi")
+def add_affine(cx: Context, node: Node, lanes: Sequence[Lane]) -> Lane | None:
+    """Bases and strides added."""
+    x, y = lanes
+    return Affine(cx.b.binary("add", _base(x), _base(y)), cx.b.add(_stride(x), _stride(y)))
+
+
+@affine("arith.subi")
+def subtract_affine(cx: Context, node: Node, lanes: Sequence[Lane]) -> Lane | None:
+    """Bases and strides subtracted."""
+    x, y = lanes
+    stride = cx.b.add(_stride(x), cx.b.mul(_stride(y), -1))
+    return Affine(cx.b.binary("sub", _base(x), _base(y)), stride)
+
+
+@affine("arith.muli")
+def multiply_affine(cx: Context, node: Node, lanes: Sequence[Lane]) -> Lane | None:
+    """Base and stride multiplied by a uniform factor."""
+    for lane, factor in (lanes, lanes[::-1]):
+        if isinstance(lane, Affine) and isinstance(factor, Uniform):
+            stride = cx.b.mul(lane.stride, cx.b.to_index(factor.value))
+            return Affine(cx.b.binary("mul", lane.base, factor.value), stride)
+    return None
+
+
+def _base(lane: Lane) -> Value:
+    if isinstance(lane, Affine):
+        return lane.base
+    return lane.value
+
+
+def _stride(lane: Lane) -> Index:
+    return lane.stride if isinstance(lane, Affine) else 0
+
+
