@@ -6,6 +6,7 @@ from triton.backends import backends
 from triton.runtime import driver
 
 import triton_cpu.lower
+from tests.triton_cpu.emulated_amx import emulated_amx
 from tests.triton_cpu.hand_lowered import HandLowering
 
 
@@ -42,3 +43,10 @@ def hooks():
     """Triton's runtime knobs, restored after the test."""
     with triton.knobs.runtime.scope():
         yield triton.knobs.runtime
+
+
+@pytest.fixture
+def tile_machine(tmp_path):
+    """Kernels of the test are compiled for AMX and AVX-512; the tile unit is emulated, and is this fixture's value."""
+    with emulated_amx(tmp_path / "emulated cache") as machine:
+        yield machine

@@ -1,0 +1,106 @@
+"""Whole kernels compiled for AMX and run on an emulated tile unit, on a machine without one."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from triton.runtime import driver
+
+import triton_cpu.host
+import triton_cpu.llvm.optimize
+from tests.triton_cpu.tile_machine import TileMachine
+from triton_cpu.driver import CPUDriver
+from triton_cpu.host import AmxSystem, Host, describe
+
+AMX = ("amx-tile", "amx-bf16", "amx-int8")
+AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")  # every processor with AMX has these
+_devices = itertools.count(1000)  # Triton keeps compiled kernels per device number: each machine is a device of its own
+_AVX512_INTRINSIC = re.compile(r"@llvm\.x86\.avx512[\w.]*")
+
+
+class _Granted(AmxSystem):
+    """A system that permits AMX and on which tiles work."""
+
+    def supported_components(self) -> int:
+        return 1 << 18
+
+    def request_permission(self) -> None:
+        """Permission is given."""
+
+    def cpuid(self, leaf: int, subleaf: int) -> tuple[int, int, int, int]:
+        return 8192, 0, 0, 0
+
+    def multiply_tile(self) -> bool:
+        return True
+
+
+def pretended_host(real: Host, llvm_features: tuple[str, ...] = AMX + AVX512) -> Host:
+    """`real` with more features, decided upon by the same code."""
+    reported = {flag[1:]: flag[0] == "+" for flag in real.llvm_features.split(",")}
+    return describe(real.machine, reported | dict.fromkeys(llvm_features, True), frozenset(), _Granted())
+
+
+@contextmanager
+def emulated_amx(cache: Path, llvm_features: tuple[str, ...] = AMX + AVX512) -> Iterator[TileMachine]:
+    """Triton's active device is this machine with `llvm_features` more, tiles emulated, until the end of the block.
+
+    Kernels are lowered for those features and turned into machine code for the real ones: vectors of 512 bits are taken
+    apart where they do not exist. A fault on tiles raises from the launch, and at the end at the latest.
+
+    Args:
+        cache: an empty folder for Triton's cache.
+        llvm_features: LLVM's names of the features added.
+    """
+    machine = TileMachine()
+    real = triton_cpu.host.host()
+    pretended = pretended_host(real, llvm_features)
+    compile_to_object = triton_cpu.llvm.optimize.compile_to_object
+
+    def compile_for_emulation(llvm_ir: str, features: str) -> bytes:
+        if features != pretended.llvm_features:
+            return compile_to_object(llvm_ir, features)
+        intrinsic = _AVX512_INTRINSIC.search(llvm_ir)
+        if intrinsic and "avx512" not in real.features:
+            raise NotImplementedError(f"{intrinsic.group()} needs AVX-512, which this machine lacks")
+        return compile_to_object(machine.rewrite(llvm_ir), real.llvm_features)
+
+    previous = driver.active
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(cache))  # the code has addresses of this process in it
+        patch.setattr(triton_cpu.host, "host", lambda: pretended)
+        patch.setattr(triton_cpu.llvm.optimize, "compile_to_object", compile_for_emulation)
+        driver.set_active(_driver(machine))
+        try:
+            yield machine
+        finally:
+            driver.set_active(previous)
+    machine.check()
+
+
+def _driver(machine: TileMachine) -> CPUDriver:
+    number = next(_devices)
+
+    class Utils(CPUDriver.utils):
+        @staticmethod
+        def load_binary(name: str, kernel: bytes, shared: int, device: int) -> Any:
+            loaded, call, *rest = CPUDriver.utils.load_binary(name, kernel, shared, device)
+
+            def call_and_check(*arguments: Any) -> None:
+                call(*arguments)
+                machine.check()
+
+            return (loaded, call_and_check, *rest)
+
+    class EmulatedDriver(CPUDriver):
+        utils = Utils
+
+        def get_current_device(self) -> int:
+            return number
+
+    return EmulatedDriver()
