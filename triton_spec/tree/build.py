@@ -32,11 +32,11 @@ def build_tree_kernel(
     for back in range(1, NODES):
         node = NODES - back
         entry = tl.load(selected_row + node).to(tl.int64)
-        slot = tl.where(entry < 0, parent_width, entry // TOPK)  # -1 // TOPK would be slot 0
+        slot = entry // TOPK
         known = (slot > 0) & (slot < parent_width)
         wanted = tl.load(parent_list + request * parent_width + slot, mask=known, other=-1).to(tl.int64)
         found = tl.min(tl.where((selected == wanted) & drafted & (wanted >= 0), lanes, LANES), 0)
-        parent = tl.where((entry >= 0) & (slot == 0), 0, tl.where(found == LANES, -1, found))
+        parent = tl.where((entry >= 0) & (entry < TOPK), 0, tl.where(found == LANES, -1, found))
         parents = tl.where(lanes == node, parent, parents)
         next_token, next_sibling = insert_child(next_token, next_sibling, lanes, node, parent)
 

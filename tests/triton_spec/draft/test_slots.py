@@ -79,6 +79,22 @@ def test_rows_of_a_wider_table(write, read):
     assert_equal(out, torch.arange(5, dtype=torch.int32))
 
 
+def test_what_has_no_place_is_skipped(write, read):
+    """Positions -1 and 4 of a table of width 4, rows -1 and 3 of 3, and a slot list that ends early."""
+    storage = torch.full((5, 8), KEPT, dtype=torch.int32)
+    table = storage[1:4, 2:6]
+    ranges = indices([1, -1, 3, 0]), indices([-1, 0, 1, 1]), indices([5, 2, 3, 4])
+    write(ranges[0], table, *ranges[1:], torch.arange(100, 112))
+    expected = torch.full((5, 8), KEPT, dtype=torch.int32)
+    expected[2, 2:6] = torch.arange(101, 105)
+    expected[1, 3:5] = torch.arange(110, 112)
+    assert_equal(storage, expected)
+    storage.copy_(torch.arange(40).view(5, 8))
+    out = torch.full((14,), KEPT)
+    read(ranges[0], table, *ranges[1:], out[:12])
+    assert out.tolist() == [KEPT, 18, 19, 20, 21, *[KEPT] * 5, 11, 12, KEPT, KEPT]
+
+
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_random_ranges(write, read, data):
@@ -91,13 +107,13 @@ def test_random_ranges(write, read, data):
     total = data.draw(st.integers(0, 30), "total")
     pairs = [(row, at) for row, a, b in zip(requests, start, end, strict=True) for at in range(a, b)]
     known = [(k, row, at) for k, (row, at) in enumerate(pairs) if k < total and 0 <= row < 6 and 0 <= at < width]
-    table = torch.full((6, width), KEPT, dtype=torch.int32)
-    expected = table.clone()
+    storage = torch.full((10, width + 4), KEPT, dtype=torch.int32)
+    table, expected = storage[2:8, 2:-2], torch.full_like(storage, KEPT)
     for place, row, at in known:
-        expected[row, at] = 50 + place
+        expected[2 + row, 2 + at] = 50 + place
     ranges = indices(requests), indices(start), indices(end)
     write(ranges[0], table, *ranges[1:], torch.arange(50, 50 + total))
-    assert_equal(table, expected)
+    assert_equal(storage, expected)
     table = torch.arange(6 * width).view(6, width)
     out, wanted = (torch.full((total,), KEPT) for _ in range(2))
     for place, row, at in known:
