@@ -143,7 +143,10 @@ def _multiply(b: Builder, sum_: Value, left: Sequence[Value], right: Sequence[Va
 
 def _dot_pairs(b: Builder, sum_: Value, left: Sequence[Value], right: Sequence[Value]) -> Value:
     """One instruction for two products a lane; it takes denormals as zero."""
-    return b.call("llvm.x86.avx512bf16.dpbf16ps.512", sum_.type, (sum_, left[0], right[0]))
+    name, pair = "llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"
+    b.declarations[name] = f"declare {sum_.type} @{name}({sum_.type}, {pair}, {pair})"
+    x, y = (b.value(v.type, f"bitcast {v.type} {v.text} to {pair}").text for v in (left[0], right[0]))
+    return b.value(sum_.type, f"call {sum_.type} @{name}({sum_.type} {sum_.text}, {pair} {x}, {pair} {y})")
 
 
 def _even_and_odd(b: Builder, chunk: Value) -> Sequence[Value]:

@@ -1,6 +1,6 @@
 """A small writer of LLVM's textual IR: typed values, folding of index arithmetic, structured loops.
 
-Text rather than llvmlite.ir, which has neither bfloat nor the tile type.
+Text rather than llvmlite.ir, which lacks types and intrinsics that kernels need.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Union
 
-from triton_cpu.llvm.types import I1, I64, PTR, SIZES, VOID, Type
+from triton_cpu.llvm.types import I1, I64, PTR, SIZES, VOID, Type, spelled
 
 
 class Value(NamedTuple):
@@ -45,9 +45,7 @@ def literal(elem: str, number: float | int | bool) -> str:
     except OverflowError:
         single = 0x7F800000 if value > 0 else 0xFF800000
     if elem == "bfloat":
-        if value != value:
-            return "0xR7FC0"
-        return f"0xR{(single + 0x7FFF + ((single >> 16) & 1)) >> 16:04X}"
+        return str(0x7FC0 if value != value else (single + 0x7FFF + ((single >> 16) & 1)) >> 16)
     if elem == "float":
         value = struct.unpack("<f", struct.pack("<I", single))[0]
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
@@ -82,7 +80,7 @@ class Builder:
     # -- constants -------------------------------------------------------------------------------------------------
     def const(self, type_: Type, number: float | int | bool) -> Value:
         text = literal(type_.elem, number)
-        return Value(text if type_.lanes == 0 else f"splat ({type_.elem} {text})", type_)
+        return Value(text if type_.lanes == 0 else f"splat ({Type(type_.elem)} {text})", type_)
 
     def index(self, i: Index) -> Value:
         return Value(str(i), I64) if isinstance(i, int) else i
@@ -113,7 +111,7 @@ class Builder:
         return v if to == v.type else self.value(to, f"{op} {v.type} {v.text} to {to}")
 
     def bitcast(self, v: Value, to: Type) -> Value:
-        return v if to == v.type else self.value(to, f"bitcast {v.type} {v.text} to {to}")
+        return Value(v.text, to) if str(to) == str(v.type) else self.value(to, f"bitcast {v.type} {v.text} to {to}")
 
     def neg(self, v: Value) -> Value:
         return self.value(v.type, f"fneg {v.type} {v.text}")
@@ -199,7 +197,7 @@ class Builder:
     def gep(self, pointer: Value, offset: Index, elem: str) -> Value:
         if offset == 0:
             return pointer
-        return self.value(PTR, f"getelementptr {elem}, ptr {pointer.text}, i64 {self.index(offset).text}")
+        return self.value(PTR, f"getelementptr {spelled(elem)}, ptr {pointer.text}, i64 {self.index(offset).text}")
 
     def load(self, type_: Type, pointer: Value, align: int | None = None) -> Value:
         return self.value(type_, f"load {type_}, ptr {pointer.text}, align {align or SIZES[type_.elem]}")

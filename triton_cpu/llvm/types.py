@@ -9,7 +9,16 @@ SIZES = {
     "i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "bfloat": 2, "float": 4, "double": 8, "ptr": 8,
 }  # fmt: skip
 FLOATS = frozenset({"half", "bfloat", "float", "double"})
-_SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}
+_SUFFIX = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}
+
+
+def spelled(elem: str) -> str:
+    """How LLVM text writes an element.
+
+    bfloat is the integer of its bits: where a processor has no bf16 instructions, LLVM moves a bfloat from block to
+    block as f32 and rounds it back by a library call.
+    """
+    return "i16" if elem == "bfloat" else elem
 
 
 class Type(NamedTuple):
@@ -19,12 +28,13 @@ class Type(NamedTuple):
     lanes: int = 0
 
     def __str__(self) -> str:
-        return self.elem if self.lanes == 0 else f"<{self.lanes} x {self.elem}>"
+        elem = spelled(self.elem)
+        return elem if self.lanes == 0 else f"<{self.lanes} x {elem}>"
 
     @property
     def suffix(self) -> str:
         """The type's spelling in an overloaded intrinsic's name."""
-        scalar = _SUFFIX.get(self.elem, self.elem)
+        scalar = _SUFFIX.get(self.elem, spelled(self.elem))
         return scalar if self.lanes == 0 else f"v{self.lanes}{scalar}"
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from triton_cpu.llvm.builder import Builder, Value
-from triton_cpu.llvm.types import PTR, Type, stored
+from triton_cpu.llvm.types import PTR, Type, spelled, stored
 
-_AS_INTEGER = {"half": "i16", "bfloat": "i16"}  # masked accesses of these are split into branches by LLVM
+_AS_INTEGER = {"half": "i16"}  # masked accesses of these are split into branches by LLVM
 
 
 def load(b: Builder, elem: str, lanes: int, pointer: Value) -> Value:
@@ -57,7 +57,7 @@ def from_memory(b: Builder, value: Value, elem: str) -> Value:
 def pointers(b: Builder, base: Value, offsets: Value, elem: str) -> Value:
     """Vector of ``base + offsets`` (i64, elements)."""
     to = Type("ptr", offsets.type.lanes)
-    return b.value(to, f"getelementptr {stored(elem)}, {base.type} {base.text}, {offsets.type} {offsets.text}")
+    return b.value(to, f"getelementptr {spelled(stored(elem))}, {base.type} {base.text}, {offsets.type} {offsets.text}")
 
 
 def _as(b: Builder, value: Value, to: Type) -> Value:

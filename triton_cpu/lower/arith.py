@@ -116,7 +116,10 @@ def select(cx: Context, node: Node, args: Sequence[Value]) -> Value:
 @elementwise("arith.negf")
 def negate(cx: Context, node: Node, args: Sequence[Value]) -> Value:
     """The sign bit flipped."""
-    return cx.b.neg(args[0])
+    x = args[0]
+    if x.type.elem != "bfloat":
+        return cx.b.neg(x)
+    return cx.b.binary("xor", x, cx.b.const(x.type.of("i16"), 1 << 15))
 
 
 @elementwise("tt.mulhiui")

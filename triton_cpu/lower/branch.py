@@ -82,7 +82,7 @@ def reserve_arguments(cx: Context, label: str, arguments: list[Var]) -> None:
     cx.arguments[label] = arguments
     for argument in arguments:
         name = "%" + cx.b.name("slot")
-        cx.b.allocas.append(f"  {name} = alloca {argument.type.elem}")
+        cx.b.allocas.append(f"  {name} = alloca {Type(argument.type.elem)}")
         cx.slots[argument] = Value(name, PTR)
 
 

@@ -56,7 +56,7 @@ def lower_function(functions: list[Node], options: CPUOptions) -> Lowered:
         cx.forget()
     types = tuple(argument.type.elem for argument in arguments)
     body = [*b.allocas, f"  br label %{cx.labels[blocks[0].label]}", *b.lines]
-    parameters = ["ptr noalias %arena", *(f"{kind} %a{place}" for place, kind in enumerate(types))]
+    parameters = ["ptr noalias %arena", *(f"{Type(kind)} %a{place}" for place, kind in enumerate(types))]
     parameters += [f"{value.type} {value.text}" for value in _PROGRAM]
     text = "\n".join(
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triton_cpu.llvm.types import stored
+from triton_cpu.llvm.types import Type, stored
 
 # Palette 1, eight tiles of 16 rows of 64 bytes.
 _TILE_CONFIG = bytes([1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[16] * 8, *[0] * 8])
@@ -23,10 +23,10 @@ def grid_functions(types: Sequence[str], arena_bytes: int, tiles: bool, programs
     unpack, passed = [], ["ptr %arena"]
     for place, kind in enumerate(types):
         unpack.append(f"  %p{place} = getelementptr i64, ptr %arguments, i64 {place}")
-        unpack.append(f"  %x{place} = load {stored(kind)}, ptr %p{place}, align 8")
+        unpack.append(f"  %x{place} = load {Type(stored(kind))}, ptr %p{place}, align 8")
         if kind == "i1":
             unpack.append(f"  %y{place} = trunc i8 %x{place} to i1")
-        passed.append(f"{kind} %{'y' if kind == 'i1' else 'x'}{place}")
+        passed.append(f"{Type(kind)} %{'y' if kind == 'i1' else 'x'}{place}")
     passed += ["i32 %c0", "i32 %c1", "i32 %c2", "i32 %gx", "i32 %gy", "i32 %gz"]
     before, after = _arena(arena_bytes)
     if tiles:
