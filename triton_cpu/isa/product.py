@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from triton_cpu.analysis.axis import vector_axis
 from triton_cpu.llvm.builder import Index, Value
+from triton_cpu.ttir.attributes import integers
 
 if TYPE_CHECKING:
     from triton_cpu.lower.context import Context
@@ -42,6 +43,18 @@ class Product:
     def b_row(self, k: Index, n: Index, lanes: int) -> Value:
         """b[k, n : n + lanes], or one element for 0."""
         return self._chunk(self.b, k, n, 1, lanes)
+
+    def b_source(self, k: Index, n: Index) -> Value | None:
+        """Address of b[k, n] where b is loaded from memory; it need not lie inside of b."""
+        var, at = self.b, [*self.batch, k, n]
+        while var.node is not None and var.node.name == "tt.trans" and var not in self.cx.forms:
+            order = integers(var.node, "order")
+            at = [at[order.index(dim)] for dim in range(len(order))]
+            var = var.node.operands[0]
+        if var.node is None or var.node.name != "tt.load" or var in self.cx.forms:
+            return None
+        lane = self.cx.chunk(var.node.operands[0], tuple(at), None, 0)
+        return self.cx.vector(var, lane, 0)
 
     def out_place(self, m: Index, n: Index) -> Value:
         """Pointer to out[m, n]."""

@@ -68,6 +68,9 @@ def emit_blocks(cx: Context, product: Product, contraction: Contraction) -> None
         new = list(sums)
         for j in range(width):
             right = step.prepare(b, product.b_column(k, b.add(n, j), step.depth))
+            ahead = product.b_source(k, b.add(n, j + width))
+            if ahead is not None:
+                b.prefetch(ahead)
             for i in range(height):
                 new[i * width + j] = step.multiply(b, new[i * width + j], left[i], right)
         return new

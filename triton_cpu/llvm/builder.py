@@ -241,6 +241,11 @@ class Builder:
             self.frame_bytes += size
         return Value(name, PTR)
 
+    def prefetch(self, pointer: Value) -> None:
+        """Bring a line into the cache for reading; the address may be anything."""
+        self.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+        self.emit(f"call void @llvm.prefetch.p0(ptr {pointer.text}, i32 0, i32 3, i32 1)")
+
     def memset(self, pointer: Value, size: int) -> None:
         name = "llvm.memset.p0.i64"
         self.declarations[name] = f"declare void @{name}(ptr, i8, i64, i1)"
