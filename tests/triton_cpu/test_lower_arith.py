@@ -1,4 +1,4 @@
-"""Lowering of arithmetic and comparison, against PyTorch (integers wrap, division truncates, shifts keep their kind)."""
+"""Lowering of arithmetic and comparison, against PyTorch: integers wrap, division truncates, shifts keep the sign."""
 
 import pytest
 import torch
