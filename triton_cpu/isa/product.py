@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from triton_cpu.analysis.axis import vector_axis
+from triton_cpu.analysis.axis import step, vector_axis
 from triton_cpu.llvm.builder import Index, Value
+from triton_cpu.lower.lanes import Affine
 from triton_cpu.ttir.attributes import integers
 
 if TYPE_CHECKING:
@@ -46,15 +47,39 @@ class Product:
 
     def b_source(self, k: Index, n: Index) -> Value | None:
         """Address of b[k, n] where b is loaded from memory; it need not lie inside of b."""
-        var, at = self.b, [*self.batch, k, n]
+        loaded = self._load(self.b, [*self.batch, k, n])
+        if loaded is None:
+            return None
+        return self.cx.vector(loaded[0], self.cx.chunk(loaded[0], loaded[1], None, 0), 0)
+
+    def a_source(self, m: Index, k: Index) -> Value:
+        """Address of a[m, k], for an operand that has a row distance."""
+        pointer, at = self._unmasked_a(m, k) or (self.a, ())
+        return self.cx.vector(pointer, self.cx.chunk(pointer, at, None, 0), 0)
+
+    def a_row_distance(self) -> Index | None:
+        """Elements from one row of a to the next, if a is loaded without a mask and contiguous along K."""
+        found = self._unmasked_a(0, 0)
+        if found is None or step(self.cx.forms, found[0], len(self.batch) + 1) != 1:
+            return None
+        lane = self.cx.chunk(*found, len(self.batch), min(self.m, 16))
+        return lane.stride if isinstance(lane, Affine) else None
+
+    def _unmasked_a(self, m: Index, k: Index) -> tuple[Var, Place] | None:
+        node = self.a.node
+        if self.a in self.cx.forms or node is None or node.name != "tt.load" or len(node.operands) > 1:
+            return None
+        return node.operands[0], (*self.batch, m, k)
+
+    def _load(self, var: Var, at: list[Index]) -> tuple[Var, Place] | None:
+        """The pointers that an operand is loaded from, seen through transpositions, and the place in them."""
         while var.node is not None and var.node.name == "tt.trans" and var not in self.cx.forms:
             order = integers(var.node, "order")
             at = [at[order.index(dim)] for dim in range(len(order))]
             var = var.node.operands[0]
         if var.node is None or var.node.name != "tt.load" or var in self.cx.forms:
             return None
-        lane = self.cx.chunk(var.node.operands[0], tuple(at), None, 0)
-        return self.cx.vector(var, lane, 0)
+        return var.node.operands[0], tuple(at)
 
     def out_place(self, m: Index, n: Index) -> Value:
         """Pointer to out[m, n]."""
