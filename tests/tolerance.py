@@ -44,9 +44,6 @@ TOLERANCES: dict[str, Tolerance] = {
     "attention f16": Tolerance(5e-4, 2**-9, 5e-4, "weights and result are rounded to f16 (2^-12 each)"),
     "logits f32": Tolerance(1e-3, 1e-4, 1e-5, "every layer sums in another order than the other implementation"),
     "logits bf16": Tolerance(
-        0.4,
-        0.0,
-        0.03,
-        "activations are rounded to bf16 (2^-9) ten times a layer; transformers in bf16 is 0.02 (rms) away",
+        0.4, 0.01, 0.03, "ten roundings to bf16 (2^-9) a layer; transformers in bf16 is as far from f32: 0.02 (rms)"
     ),
 }
