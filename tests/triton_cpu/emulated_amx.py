@@ -21,6 +21,25 @@ from triton_cpu.host import AmxSystem, Host, describe
 AMX = ("amx-tile", "amx-bf16", "amx-int8")
 AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")  # every processor with AMX has these
 _devices = itertools.count(1000)  # Triton keeps compiled kernels per device number: each machine is a device of its own
+_DOT_PAIRS = "llvm.x86.avx512bf16.dpbf16ps.512"
+_DOT_PAIRS_PORTABLE = """
+define internal <16 x float> @portable.dpbf16ps(<16 x float> %sum, <32 x bfloat> %x, <32 x bfloat> %y) {
+  %xi = bitcast <32 x bfloat> %x to <16 x i32>
+  %yi = bitcast <32 x bfloat> %y to <16 x i32>
+  %xe = shl <16 x i32> %xi, splat (i32 16)
+  %ye = shl <16 x i32> %yi, splat (i32 16)
+  %xo = and <16 x i32> %xi, splat (i32 -65536)
+  %yo = and <16 x i32> %yi, splat (i32 -65536)
+  %xef = bitcast <16 x i32> %xe to <16 x float>
+  %yef = bitcast <16 x i32> %ye to <16 x float>
+  %xof = bitcast <16 x i32> %xo to <16 x float>
+  %yof = bitcast <16 x i32> %yo to <16 x float>
+  %odd = call <16 x float> @llvm.fma.v16f32(<16 x float> %xof, <16 x float> %yof, <16 x float> %sum)
+  %both = call <16 x float> @llvm.fma.v16f32(<16 x float> %xef, <16 x float> %yef, <16 x float> %odd)
+  ret <16 x float> %both
+}
+declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
+"""
 _AVX512_INTRINSIC = re.compile(r"@llvm\.x86\.avx512[\w.]*")
 
 
@@ -65,6 +84,7 @@ def emulated_amx(cache: Path, llvm_features: tuple[str, ...] = AMX + AVX512) -> 
     def compile_for_emulation(llvm_ir: str, features: str) -> bytes:
         if features != pretended.llvm_features:
             return compile_to_object(llvm_ir, features)
+        llvm_ir = _with_portable_pairs(llvm_ir)
         intrinsic = _AVX512_INTRINSIC.search(llvm_ir)
         if intrinsic and "avx512" not in real.features:
             raise NotImplementedError(f"{intrinsic.group()} needs AVX-512, which this machine lacks")
@@ -81,6 +101,18 @@ def emulated_amx(cache: Path, llvm_features: tuple[str, ...] = AMX + AVX512) -> 
         finally:
             driver.set_active(previous)
     machine.check()
+
+
+def _with_portable_pairs(llvm_ir: str) -> str:
+    """The bf16 pair product of AVX-512 as plain IR (order and denormals apart, which tests of values do not see)."""
+    if _DOT_PAIRS not in llvm_ir:
+        return llvm_ir
+    lines = [
+        line
+        for line in llvm_ir.splitlines()
+        if not line.startswith(("declare <16 x float> @llvm.fma.v16f32", f"declare <16 x float> @{_DOT_PAIRS}"))
+    ]
+    return "\n".join(lines).replace(_DOT_PAIRS, "portable.dpbf16ps") + _DOT_PAIRS_PORTABLE
 
 
 def _driver(machine: TileMachine) -> CPUDriver:
