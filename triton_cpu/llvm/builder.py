@@ -6,7 +6,7 @@ Text rather than llvmlite.ir, which lacks types and intrinsics that kernels need
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple, Union
 
@@ -54,9 +54,12 @@ def literal(elem: str, number: float | int | bool) -> str:
 class Builder:
     """Writes the body of one function; module-level pieces (declarations, globals) are collected beside it."""
 
-    def __init__(self, declarations: dict[str, str], globals_: dict[str, str]) -> None:
+    def __init__(self, declarations: dict[str, str], globals_: dict[str, str], features: Collection[str] = ()) -> None:
         self.declarations = declarations
         self.globals = globals_
+        # what the processor has: bytes of the elements it loads and stores under a mask; vectors of addresses
+        self.gathers = "avx512" in features
+        self.masked_sizes = (1, 2, 4, 8) if self.gathers else (4, 8) if "avx2" in features else ()
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.arena_bytes = 0

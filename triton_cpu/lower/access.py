@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from triton_cpu.llvm import lanewise
 from triton_cpu.llvm.builder import Builder, Value
-from triton_cpu.llvm.types import PTR, Type, spelled, stored
+from triton_cpu.llvm.types import I1, PTR, SIZES, Type, spelled, stored
 
-_AS_INTEGER = {"half": "i16"}  # masked accesses of these are split into branches by LLVM
+_AS_INTEGER = {"half": "i16"}  # of which LLVM would split masked accesses into branches
 
 
 def load(b: Builder, elem: str, lanes: int, pointer: Value) -> Value:
@@ -20,26 +21,62 @@ def store(b: Builder, value: Value, pointer: Value) -> None:
 
 def masked_load(b: Builder, elem: str, pointer: Value, mask: Value, other: Value) -> Value:
     """Neighbouring elements; lanes without mask are not touched and read `other`."""
-    kept = Type(_AS_INTEGER.get(elem, stored(elem)), mask.type.lanes)
-    return from_memory(b, b.masked_load(kept, pointer, mask, _as(b, to_memory(b, other), kept)), elem)
+    instead = _bits(b, to_memory(b, other))
+    if SIZES[elem] in b.masked_sizes:
+        return from_memory(b, b.masked_load(instead.type, pointer, mask, instead), elem)
+    every, some, after = b.name("every"), b.name("some"), b.name("after")
+    b.branch_if(_all(b, mask), every, some)
+    b.start(every)
+    whole = b.load(instead.type, pointer)
+    b.branch(after)
+    b.start(some)
+    part = lanewise.load(b, pointer, mask, instead)
+    b.branch(after)
+    b.start(after)
+    value = b.value(whole.type, f"phi {whole.type} [ {whole.text}, %{every} ], [ {part.text}, %{some} ]")
+    return from_memory(b, value, elem)
 
 
 def gather(b: Builder, elem: str, pointers: Value, mask: Value, other: Value) -> Value:
     """The elements at `pointers`; lanes without mask are not touched and read `other`."""
-    kept = Type(_AS_INTEGER.get(elem, stored(elem)), mask.type.lanes)
-    return from_memory(b, b.gather(kept, pointers, mask, _as(b, to_memory(b, other), kept)), elem)
+    instead = _bits(b, to_memory(b, other))
+    if b.gathers:
+        return from_memory(b, b.gather(instead.type, pointers, mask, instead), elem)
+    return from_memory(b, lanewise.load(b, pointers, mask, instead), elem)
 
 
 def masked_store(b: Builder, value: Value, pointer: Value, mask: Value) -> None:
     """Store neighbouring elements where the mask is set."""
-    kept = to_memory(b, value)
-    b.masked_store(_as(b, kept, kept.type.of(_AS_INTEGER.get(kept.type.elem, kept.type.elem))), pointer, mask)
+    kept = _bits(b, to_memory(b, value))
+    if SIZES[value.type.elem] in b.masked_sizes:
+        b.masked_store(kept, pointer, mask)
+        return
+    every, some, after = b.name("every"), b.name("some"), b.name("after")
+    b.branch_if(_all(b, mask), every, some)
+    b.start(every)
+    b.store(kept, pointer)
+    b.branch(after)
+    b.start(some)
+    lanewise.store(b, kept, pointer, mask)
+    b.branch(after)
+    b.start(after)
 
 
 def scatter(b: Builder, value: Value, pointers: Value, mask: Value) -> None:
     """Store elements at `pointers` where the mask is set."""
-    kept = to_memory(b, value)
-    b.scatter(_as(b, kept, kept.type.of(_AS_INTEGER.get(kept.type.elem, kept.type.elem))), pointers, mask)
+    kept = _bits(b, to_memory(b, value))
+    if b.gathers:
+        b.scatter(kept, pointers, mask)
+    else:
+        lanewise.store(b, kept, pointers, mask)
+
+
+def _bits(b: Builder, value: Value) -> Value:
+    return _as(b, value, value.type.of(_AS_INTEGER.get(value.type.elem, value.type.elem)))
+
+
+def _all(b: Builder, mask: Value) -> Value:
+    return b.intrinsic("vector.reduce.and", (mask,), I1)
 
 
 def to_memory(b: Builder, value: Value) -> Value:

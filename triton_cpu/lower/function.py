@@ -32,8 +32,9 @@ def lower_function(functions: list[Node], options: CPUOptions) -> Lowered:
     if others:
         raise UnsupportedOpError("a call of a noinline function", others[0].location)
     name = kernel.attributes["sym_name"].strip('"')
-    b = Builder({}, {})
-    cx = Context(b, _machine(options))
+    machine = _machine(options)
+    b = Builder({}, {}, machine.features)
+    cx = Context(b, machine)
     blocks = kernel.regions[0]
     arguments = blocks[0].arguments
     for place, argument in enumerate(arguments):

@@ -12,7 +12,7 @@ from triton_cpu.lower.rules import eager, lazy
 from triton_cpu.ttir.attributes import integers
 from triton_cpu.ttir.nodes import Node, Var
 
-_NOTHING = "nothing"  # what a scalar load reads instead of memory that its mask forbids
+_NOTHING = "nothing"  # what is read instead of memory that a mask forbids
 
 
 @lazy("tt.load")
@@ -29,6 +29,8 @@ def load(cx: Context, node: Node, at: Place, axis: int | None, lanes: int) -> La
     if isinstance(place, Affine) and place.stride == 1:
         if _always(allowed):
             return Vector(access.load(b, elem, lanes, place.base))
+        if isinstance(allowed, Uniform):
+            return Vector(_load_all_or_none(cx, elem, lanes, place.base, allowed.value, other, at, axis))
         allow = cx.vector(mask or pointer, allowed, lanes)
         return Vector(access.masked_load(b, elem, place.base, allow, _other(cx, other, elem, at, axis, lanes)))
     allow = b.const(Type("i1", lanes), True) if mask is None else cx.vector(mask, allowed, lanes)
@@ -78,9 +80,27 @@ def _load_one(cx: Context, elem: str, pointer: Value, allowed: Value, other: Uni
     b = cx.b
     if _always(Uniform(allowed)):
         return access.load(b, elem, 0, pointer)
-    b.globals[_NOTHING] = f"@{_NOTHING} = internal constant [{max(SIZES.values())} x i8] zeroinitializer, align 8"
-    value = access.load(b, elem, 0, b.select(allowed, pointer, Value(f"@{_NOTHING}", PTR)))
+    value = access.load(b, elem, 0, _or_nothing(cx, allowed, pointer))
     return value if other is None else b.select(allowed, value, other.value)
+
+
+def _load_all_or_none(
+    cx: Context, elem: str, lanes: int, pointer: Value, allowed: Value, other: Var | None, at: Place, axis: int | None
+) -> Value:
+    """A chunk whose lanes have one mask, without a branch."""
+    value = access.load(cx.b, elem, lanes, _or_nothing(cx, allowed, pointer))
+    instead = None if other is None else cx.chunk(other, at, axis, lanes)
+    if instead is None or instead == Uniform(cx.b.zero(Type(elem))):
+        return value
+    assert other is not None
+    return cx.b.select(allowed, value, cx.vector(other, instead, lanes))
+
+
+def _or_nothing(cx: Context, allowed: Value, pointer: Value) -> Value:
+    """The pointer if it may be read, else one to zeros."""
+    size = cx.machine.lanes * max(SIZES.values())
+    cx.b.globals[_NOTHING] = f"@{_NOTHING} = internal constant [{size} x i8] zeroinitializer, align 64"
+    return cx.b.select(allowed, pointer, Value(f"@{_NOTHING}", PTR))
 
 
 def _other(cx: Context, other: Var | None, elem: str, at: Place, axis: int | None, lanes: int) -> Value:
