@@ -5,7 +5,6 @@ Triton imports this module for every user, whatever the backend, so llvmlite and
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +44,11 @@ class _Utils:
     @staticmethod
     def get_device_properties(device: int) -> dict[str, Any]:
         """Limits and sizes of the device; on-chip memory is the ordinary kind here and has no limit."""
+        from triton_cpu.host import processors
+
         return {
             "max_shared_mem": _NO_LIMIT,
-            "multiprocessor_count": len(os.sched_getaffinity(0)),
+            "multiprocessor_count": processors(),
             "warpSize": 1,
             "max_num_regs": _NO_LIMIT,
         }

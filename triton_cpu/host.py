@@ -105,6 +105,11 @@ def _host(hidden: frozenset[str]) -> Host:
     return describe(platform.machine(), dict(llvm.get_host_cpu_features()), hidden, AmxSystem())
 
 
+def processors() -> int:
+    """How many processors this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def describe(machine: str, reported: Mapping[str, bool], hidden: frozenset[str], amx: AmxSystem) -> Host:
     """Decide what to use of what a machine reports.
 

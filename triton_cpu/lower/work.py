@@ -19,7 +19,7 @@ def _work(node: Node) -> int:
     turns = _TURNS if node.name in ("scf.for", "scf.while") else 1
     inside = sum(_work(inner) for region in node.regions for block in region for inner in block.nodes)
     if node.name == "tt.dot":
-        return node.result.type.count * node.operands[0].type.sizes[-1] // _DOT_SPEED
+        return node.result.type.numel * node.operands[0].type.sizes[-1] // _DOT_SPEED
     if node.name in ("tt.store", "tt.load", "tt.reduce", "tt.scan") or node.name.startswith("math."):
-        return max([1, *(operand.type.count for operand in node.operands)]) + inside
+        return max([1, *(operand.type.numel for operand in node.operands)]) + inside
     return turns * inside

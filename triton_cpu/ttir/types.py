@@ -37,7 +37,7 @@ class TensorType(NamedTuple):
         return self.shape or ()
 
     @property
-    def count(self) -> int:
+    def numel(self) -> int:
         """Number of elements, 1 for a scalar."""
         total = 1
         for size in self.sizes:
