@@ -13,7 +13,8 @@ from triton_cpu.analysis.overlap import may_overtake
 from triton_cpu.lower.rules import is_lazy
 from triton_cpu.ttir.nodes import Block, Node, Var
 
-WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.call"})
+_ELEMENT_WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
+WRITES = _ELEMENT_WRITES | {"tt.call"}
 _FREE = frozenset({"arith.constant", "tt.splat", "tt.make_range"})
 _MATH = frozenset({"arith.divf", "arith.remf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui",
                    "tt.precise_divf", "tt.precise_sqrt", "tt.extern_elementwise", "tt.fp_to_fp", "math.absf", "math.absi"})  # fmt: skip
@@ -70,7 +71,7 @@ def to_materialise(block: Block) -> set[Var]:
             found = _Uses({position[result]})
         uses[result] = found
     for node in nodes:
-        if node.name == "tt.store" and node.operands[1].type.is_tensor:
+        if node.name in _ELEMENT_WRITES and node.operands[0].type.is_tensor:
             chosen |= {var for var in may_overtake(node) if var in position}
     return chosen
 

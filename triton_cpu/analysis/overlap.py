@@ -1,4 +1,4 @@
-"""Stores that may overtake loads of the value they store, as an in-place shift or flip does."""
+"""Writes that may overtake loads of what they write, or of where and whether, as an in-place shift or flip does."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from triton_cpu.lower.rules import is_lazy
 from triton_cpu.ttir.nodes import Node, Var
 
 
-def may_overtake(store: Node) -> set[Var]:
-    """Loads that the stored value is made of and whose chunks might be read after another chunk was stored over them.
+def may_overtake(write: Node) -> set[Var]:
+    """Loads that the operands of a store or an atomic operation are made of (values, pointers, mask) and whose chunks
+    might be read after another chunk was written over them.
 
-    A load is safe if it reads the addresses that the store writes, element by element: from the same base at equal
-    offsets, or from another argument of the kernel at offsets of the same form.
+    A load is safe if it reads the addresses that are written, element by element: from the same base at equal offsets,
+    or from another argument of the kernel at offsets of the same form.
     """
-    pointer, value = store.operands[:2]
-    return {load.result for load in _loads(value) if not _in_step(load.operands[0], pointer)}
+    pointer = write.operands[0]
+    loads = {load for operand in write.operands for load in _loads(operand)}
+    return {load.result for load in loads if not _in_step(load.operands[0], pointer)}
 
 
 def _loads(value: Var) -> set[Node]:
