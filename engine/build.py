@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
-from transformers import PreTrainedTokenizerBase
 
 from dispatch.discovery import discover
 from dispatch.plan import Plan
@@ -14,6 +14,7 @@ from dispatch.resolve import resolve
 from dispatch.target import Target
 from engine.config import EngineConfig
 from engine.draft.table import make_drafter
+from engine.errors import EngineError
 from engine.kv.pool import KVPool
 from engine.kv.slots import SlotAllocator
 from engine.kv.table import RequestTable
@@ -24,7 +25,10 @@ from engine.model.runner import ModelRunner
 from engine.progress import Progress, of_stage
 from engine.prompt import load_tokenizer
 from engine.step import Decoder
-from engine.warm import warm_up
+from engine.warm import WARM_LAYERS, warm_up
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 RUNNING_REQUESTS = 1  # answers decoded at once
 
@@ -40,7 +44,7 @@ class Engine:
     config: EngineConfig
     directory: Path
     model_config: ModelConfig
-    tokenizer: PreTrainedTokenizerBase
+    tokenizer: "PreTrainedTokenizerBase"
     target: Target
     plan: Plan
     slots: SlotAllocator
@@ -52,17 +56,18 @@ def build(config: EngineConfig, progress: Progress | None = None) -> Engine:
     """Load the model, choose an implementation of every op, and compile what decoding will call.
 
     `progress` is told of the stages. Sets PyTorch's thread count if the configuration names one. Raises EngineError
-    for a model that cannot be run and dispatch's errors for choices of implementations that cannot be met.
+    for a model or a target that cannot be run and dispatch's errors for choices of implementations that cannot be met.
     """
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     dtype = getattr(torch, config.dtype)
+    target = probe_target()
+    _require_cpu(target)
     directory = model_directory(config.model, of_stage(progress, "converting the model"))
     model_config = read_config(directory)
-    tokenizer = load_tokenizer(directory)
-    target = probe_target()
     facts = {"dtype": config.dtype, "head_dim": model_config.head_dim}
     plan = resolve(discover(), target, facts, read_choices(None))
+    tokenizer = load_tokenizer(directory)
 
     context_length = model_config.max_position_embeddings
     loading = of_stage(progress, "loading weights")
@@ -72,11 +77,22 @@ def build(config: EngineConfig, progress: Progress | None = None) -> Engine:
     slots = SlotAllocator(RUNNING_REQUESTS * width)
     pool = KVPool(slots.total, model_config.num_layers, model_config.num_kv_heads, model_config.head_dim, dtype)
     table = RequestTable(RUNNING_REQUESTS, width, slots, plan)
-    runner = ModelRunner(model, pool.keys, pool.values)
     drafter = make_drafter(config.speculative)
-    decoder = Decoder(plan, runner, pool, table, drafter, nodes, context_length)
-    warm_up(decoder, plan, pool, nodes, of_stage(progress, "compiling kernels"))
+    decoder, warm_decoder = (
+        Decoder(plan, ModelRunner(layers, pool.keys, pool.values), pool, table, drafter, nodes, context_length)
+        for layers in (model, model.first_layers(WARM_LAYERS))
+    )
+    warm_up(warm_decoder, plan, pool, nodes, of_stage(progress, "compiling kernels"))
     weights = {weight.data_ptr(): weight.nbytes for weight in model.destinations().values()}
     if not model_config.tie_word_embeddings:
         del weights[model.embedding.data_ptr()]  # of which one row is read
     return Engine(config, directory, model_config, tokenizer, target, plan, slots, decoder, sum(weights.values()))
+
+
+def _require_cpu(target: Target) -> None:
+    """Raise EngineError if Triton would launch kernels elsewhere: weights and KV are in the CPU's memory."""
+    if target.kind != "cpu":
+        raise EngineError(
+            f"Triton's active driver is that of {target}, and the engine decodes on the CPU; "
+            "set TRITON_DEFAULT_BACKEND=cpu"
+        )

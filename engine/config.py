@@ -7,6 +7,7 @@ from engine.draft.table import DRAFTERS
 from engine.errors import EngineError
 
 DTYPES = ("bfloat16", "float32")
+MOST_THREADS = 1024  # a number that is a mistake, not a machine, must not reach the thread pool, which ends the process
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class EngineConfig:
     """Everything that decides how an engine is built.
 
     model: "smollm2", a Hugging Face directory, or a GGUF file. dtype: of weights and KV, "bfloat16" or "float32".
-    threads: CPU threads, None: as many as PyTorch uses. Raises EngineError for a value out of range.
+    threads: CPU threads, at most 1024; None: as many as PyTorch uses. Raises EngineError for a value out of range.
     """
 
     model: str = "smollm2"
@@ -81,6 +82,8 @@ class EngineConfig:
             raise EngineError(f"dtype {self.dtype!r} is not supported; supported: {', '.join(DTYPES)}")
         if self.threads is not None:
             _require_integer("threads", self.threads, 1)
+            if self.threads > MOST_THREADS:
+                raise EngineError(f"threads is {self.threads}; it must be at most {MOST_THREADS}")
 
 
 def _require_integer(name: str, value: Any, least: int) -> None:

@@ -2,19 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
 
 from engine.errors import ModelError, PromptError
-from engine.model.config import ModelConfig
+from engine.model.config import ModelConfig, read_json_object
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+PLAIN_CLASSES = ("TokenizersBackend", "PreTrainedTokenizerFast")  # of tokenizers that are their tokenizer.json
 Messages = Sequence[Mapping[str, str]]  # chat messages: {"role": "user" | "assistant" | "system", "content": text}
 
 
-def load_tokenizer(directory: Path) -> PreTrainedTokenizerBase:
+def load_tokenizer(directory: Path) -> "PreTrainedTokenizerBase":
     """The tokenizer of a model directory, from its files alone. Raises ModelError naming the directory."""
+    settings = directory / "tokenizer_config.json"
+    plain = settings.exists() and read_json_object(settings).get("tokenizer_class") in PLAIN_CLASSES
     try:
-        return AutoTokenizer.from_pretrained(
+        if plain:  # AutoTokenizer imports every model family first, which takes a second or two
+            from transformers import PreTrainedTokenizerFast as TokenizerClass
+        else:
+            from transformers import AutoTokenizer as TokenizerClass
+        return TokenizerClass.from_pretrained(
             directory, local_files_only=True, trust_remote_code=False, clean_up_tokenization_spaces=False
         )
     except Exception as error:  # the libraries raise anything, down to Exception itself, for damaged files
@@ -22,7 +31,7 @@ def load_tokenizer(directory: Path) -> PreTrainedTokenizerBase:
 
 
 def encode_prompt(
-    tokenizer: PreTrainedTokenizerBase, config: ModelConfig, prompt: str | Messages, raw: bool = False
+    tokenizer: "PreTrainedTokenizerBase", config: ModelConfig, prompt: str | Messages, raw: bool = False
 ) -> list[int]:
     """Token ids of a prompt, ready for the model.
 
@@ -49,7 +58,7 @@ def encode_prompt(
     return ids
 
 
-def _render(tokenizer: PreTrainedTokenizerBase, messages: list[Mapping[str, str]]) -> str:
+def _render(tokenizer: "PreTrainedTokenizerBase", messages: list[Mapping[str, str]]) -> str:
     if tokenizer.chat_template is None:
         raise PromptError("the model has no chat template; pass the prompt raw")
     if not messages:
@@ -71,7 +80,7 @@ class Detokenizer:
     The pieces and `finish()` together are the decoded text of all ids, without special tokens.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
         self._tokenizer = tokenizer
         self._ids: list[int] = []
         self._start = 0  # decoding begins here: one shown piece back, since a token's text may depend on its neighbour

@@ -13,6 +13,7 @@ from engine.progress import StageProgress
 from engine.records import Verified
 from engine.step import Decoder
 
+WARM_LAYERS = 2  # of the model that is run: layers after the first also add to the residual stream
 PROMPT_LENGTHS = (33, 64)  # prompts of a whole number of row tiles have kernels of their own
 PLAIN, STAR = DraftTree(), DraftTree((0,), (0,))
 

@@ -1,5 +1,6 @@
 """The Llama family: weights fused as they are multiplied, and the forward pass over the ops of a plan."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,6 +59,12 @@ class Llama:
         """Tensors some checkpoints hold that follow from the others: the tied head, old rotary buffers."""
         names = {f"model.layers.{index}.self_attn.rotary_emb.inv_freq" for index in range(self.config.num_layers)}
         return frozenset(names | ({"lm_head.weight"} if self.config.tie_word_embeddings else set()))
+
+    def first_layers(self, count: int) -> "Llama":
+        """The model cut after `count` layers, with the same weights: it runs the same kernels in less time."""
+        shallow = copy.copy(self)
+        shallow.layers = self.layers[:count]
+        return shallow
 
     def hidden_states(
         self,

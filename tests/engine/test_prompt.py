@@ -1,10 +1,12 @@
 """Prompts to token ids, and token ids back to text as they arrive."""
 
+import json
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import AutoTokenizer, GPT2Tokenizer
 
 from engine.errors import ModelError, PromptError
 from engine.model.config import read_config
@@ -93,6 +95,22 @@ def test_an_id_the_model_does_not_know_is_refused(config):
 def test_a_tokenizer_is_loaded_from_its_directory(tmp_path):
     tiny_tokenizer().save_pretrained(tmp_path)
     assert load_tokenizer(tmp_path).get_vocab() == TOKENIZER.get_vocab()
+
+
+@pytest.mark.parametrize("name", ["TokenizersBackend", "PreTrainedTokenizerFast"])
+def test_the_short_way_gives_the_tokenizer_of_transformers(tmp_path, name):
+    tiny_tokenizer().save_pretrained(tmp_path)
+    settings = tmp_path / "tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"tokenizer_class": name}))
+    loaded, expected = load_tokenizer(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
+    assert type(loaded) is type(expected)
+    assert loaded("12 ab é<|im_end|>")["input_ids"] == expected("12 ab é<|im_end|>")["input_ids"]
+    assert loaded.chat_template == expected.chat_template
+
+
+def test_a_tokenizer_of_a_class_of_its_own_is_loaded_as_that(tmp_path):
+    GPT2Tokenizer(vocab={"a": 0, "b": 1, "ab": 2}, merges=[("a", "b")]).save_pretrained(tmp_path)
+    assert "GPT2" in type(load_tokenizer(tmp_path)).__name__
 
 
 @pytest.mark.parametrize("content", [None, "", "{}"], ids=["missing", "empty", "no tokenizer"])

@@ -22,6 +22,7 @@ from engine.errors import EngineError
         (lambda: SpeculativeConfig("ngram", ngram_min=4, ngram_max=3), "ngram_min 4 is above ngram_max 3"),
         (lambda: EngineConfig(dtype="int8"), "dtype 'int8' is not supported; supported: bfloat16, float32"),
         (lambda: EngineConfig(threads=0), "threads is 0"),
+        (lambda: EngineConfig(threads=1025), "threads is 1025; it must be at most 1024"),
     ],
 )
 def test_wrong_values_are_refused(make, message):
