@@ -30,7 +30,7 @@ def split_outside(text: str, separator: str = ",") -> list[str]:
     parts, depth, start, quoted = [], 0, 0, False
     for at, char in enumerate(text):
         if quoted:
-            quoted = char != '"'  # MLIR escapes a quote in a string as \\22
+            quoted = char != '"'  # MLIR escapes a quote in a string as \22
         elif char == '"':
             quoted = True
         elif char in _OPEN:
@@ -50,7 +50,7 @@ def _matching(text: str, start: int) -> int:
     for at in range(start, len(text)):
         char = text[at]
         if quoted:
-            quoted = char != '"'  # MLIR escapes a quote in a string as \\22
+            quoted = char != '"'  # MLIR escapes a quote in a string as \22
         elif char == '"':
             quoted = True
         elif char in _OPEN:
