@@ -17,7 +17,8 @@ from triton_cpu.options import CPUOptions
 from triton_cpu.ttir.nodes import Node
 
 FAMILIES = (
-    "arith", "atomic", "branch", "cast", "dot", "loop", "math", "memory", "pointer", "program", "reduce", "scan", "shape",
+    "arith", "atomic", "branch", "cast", "debug", "dot", "lookup", "loop", "mapped", "math", "memory", "pointer",
+    "program", "reduce", "scan", "shape",
 )  # fmt: skip
 _PROGRAM = tuple(Value(f"%{name}", I32) for name in ("pid0", "pid1", "pid2", "np0", "np1", "np2"))
 _CHUNK = {"avx512": 64, "avx2": 32}  # elements of a chunk

@@ -9,6 +9,7 @@ from triton_cpu.ttir.nodes import Node
 
 _ARRAY = re.compile(r"array<i\d+(?:: (.*))?>")
 _NUMBER = re.compile(r"(?:dense<)?(-?[\w.+-]+)>?(?: : .*)?")
+_ESCAPE = re.compile(rb"\\(\\|[0-9A-F]{2})")
 _FORMATS = {"half": ("<H", "<e"), "float": ("<I", "<f"), "double": ("<Q", "<d")}
 
 
@@ -28,6 +29,13 @@ def integers(node: Node, name: str) -> list[int]:
 def flag(node: Node, name: str) -> bool:
     """The boolean attribute `name`, false when absent."""
     return node.attributes.get(name, "false") == "true"
+
+
+def string(node: Node, name: str) -> str:
+    """The string attribute `name`; MLIR prints bytes that are not plain ASCII, and quotes, as \\XX."""
+    raw = node.attributes[name][1:-1].encode()
+    plain = _ESCAPE.sub(lambda match: match[1] if match[1] == b"\\" else bytes([int(match[1], 16)]), raw)
+    return plain.decode(errors="replace")
 
 
 def number(node: Node) -> int | float | None:
