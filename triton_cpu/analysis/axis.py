@@ -10,10 +10,11 @@ from triton_cpu.ttir.attributes import integer, integers, number
 from triton_cpu.ttir.nodes import Var
 
 _KEEP = frozenset({"arith.extsi", "arith.trunci", "arith.index_cast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.bitcast"})
+_Known = dict[tuple[Var, int], int | None]  # what was found out already
 _LOAD_VOTES = 4  # a contiguous load decides against contiguous buffers, which lie in the cache
 
 
-def step(forms: Mapping[Var, Form], var: Var, dim: int, known: dict[tuple[Var, int], int | None] | None = None) -> int | None:
+def step(forms: Mapping[Var, Form], var: Var, dim: int, known: _Known | None = None) -> int | None:
     """What the elements of an integer or pointer tensor grow by from one index of `dim` to the next.
 
     Pointers count in elements. None where that is no constant known now.
@@ -25,7 +26,7 @@ def step(forms: Mapping[Var, Form], var: Var, dim: int, known: dict[tuple[Var, i
     return known[var, dim]
 
 
-def _step(forms: Mapping[Var, Form], var: Var, dim: int, known: dict[tuple[Var, int], int | None]) -> int | None:
+def _step(forms: Mapping[Var, Form], var: Var, dim: int, known: _Known) -> int | None:
     if not var.type.is_tensor or var.type.sizes[dim] == 1:
         return 0
     form, node = forms.get(var), var.node
@@ -69,7 +70,7 @@ def _product(operands: list[Var], steps: list[int | None]) -> int | None:
 
 
 def source_dim(var: Var, dim: int) -> int | None:
-    """The dimension of the operand of a shape operation that `dim` of its result runs along; None where there is none."""
+    """The dimension of a shape operation's operand that `dim` of its result runs along; None where there is none."""
     node = var.node
     if node is None:
         return None

@@ -1,7 +1,7 @@
-"""Which tensors of a block are put into memory where they are defined, instead of being evaluated where they are used.
+"""Which tensors of a block go into memory where they are defined, instead of being evaluated where they are used.
 
-Evaluating late fuses operations into one loop over chunks. It would repeat work for a tensor with several users, or read
-memory after a later store has changed it.
+Evaluating late fuses operations into one loop over chunks. It would repeat work for a tensor with several users, or
+read memory after a later store has changed it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from triton_cpu.ttir.nodes import Block, Node, Var
 _ELEMENT_WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
 WRITES = _ELEMENT_WRITES | {"tt.call"}
 _FREE = frozenset({"arith.constant", "tt.splat", "tt.make_range"})
-_MATH = frozenset({"arith.divf", "arith.remf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui",
-                   "tt.precise_divf", "tt.precise_sqrt", "tt.extern_elementwise", "tt.fp_to_fp", "math.absf", "math.absi"})  # fmt: skip
+_MATH = frozenset({
+    "arith.divf", "arith.remf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "tt.precise_divf",
+    "tt.precise_sqrt", "tt.extern_elementwise", "tt.fp_to_fp",
+})  # fmt: skip
 _CHEAP_MATH = frozenset({"math.absf", "math.absi", "math.fma", "math.floor", "math.ceil"})
 _MANY = 24  # operations in an expression that is not worth repeating
 
 
 @dataclass
 class _Uses:
-    """Where a tensor would be evaluated: positions of operations, and whether in a nested block or per row of another."""
+    """Where a tensor would be evaluated: positions of operations; whether in a nested block, or per row of another."""
 
     places: set[int]
     nested: bool = False

@@ -15,7 +15,8 @@ from triton_cpu.ttir.nodes import Node, Var
 def conditional(cx: Context, node: Node) -> None:
     """One of two regions; scalar results meet in phis, tensors in memory."""
     b = cx.b
-    outs = {result: cx.new_buffer(result.type.sizes, result.type.elem) for result in node.results if result.type.is_tensor}
+    tensors = [result for result in node.results if result.type.is_tensor]
+    outs = {result: cx.new_buffer(result.type.sizes, result.type.elem) for result in tensors}
     yes, no, after = b.name("then"), b.name("else"), b.name("endif")
     b.branch_if(cx.scalar(node.operands[0]), yes, no)
     arrivals: list[tuple[list[Value | None], str]] = []

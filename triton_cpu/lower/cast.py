@@ -18,7 +18,7 @@ _INTEGER = {"arith.extsi": "sext", "arith.extui": "zext", "arith.trunci": "trunc
 _POINTER = {"tt.ptr_to_int": "ptrtoint", "tt.int_to_ptr": "inttoptr"}
 _ROUNDINGS = {0: "rtz", 1: "rtne"}  # Triton's numbering
 _EIGHT_BITS = ("f8E4M3FN", "f8E5M2")
-_WIDEST_STEP = 1 << 16  # a chunk of offsets with at most this stride does not wrap around 2^31 in a kernel that is right
+_WIDEST_STEP = 1 << 16  # offsets of a chunk with at most this stride do not wrap around 2^31 in a right kernel
 
 
 @elementwise(*_INTEGER)

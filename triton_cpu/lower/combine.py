@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from triton_cpu.errors import UnsupportedOpError
 from triton_cpu.llvm.builder import Value
 from triton_cpu.lower.context import Context
-from triton_cpu.lower.rules import ELEMENTWISE, LAZY
 from triton_cpu.lower.lanes import Uniform
+from triton_cpu.lower.rules import ELEMENTWISE, LAZY
 from triton_cpu.ttir.nodes import Node, Var
 
 

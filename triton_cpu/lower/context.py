@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Optional
 
 from triton_cpu.analysis.axis import vector_axis
 from triton_cpu.analysis.materialise import to_materialise
@@ -18,7 +17,7 @@ from triton_cpu.lower.lanes import Affine, Buffer, Form, Induction, Lane, Place,
 from triton_cpu.lower.rules import AFFINE, EAGER, ELEMENTWISE, LAZY, is_lazy
 from triton_cpu.ttir.nodes import Block, Node, Var
 
-Body = Callable[[Place, Optional[int], int], None]  # place, axis, lanes
+Body = Callable[[Place, int | None, int], None]  # place, axis, lanes
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Context:
         self.used: set[Var] = set()  # operands of any operation of the function
         self.kept: set[Var] = set()  # tensors to put into memory for other blocks of the function
         self.uses_tiles = False
-        self._memo: list[dict[tuple[Var, Place, Optional[int], int], Lane]] = [{}]
+        self._memo: list[dict[tuple[Var, Place, int | None, int], Lane]] = [{}]
 
     # -- operations ------------------------------------------------------------------------------------------------
     def run(self, block: Block) -> Node:
@@ -131,11 +130,11 @@ class Context:
         if node.name in LAZY:
             return LAZY[node.name](self, node, at, axis, lanes)
         args = [self.chunk(operand, at, axis, lanes) for operand in node.operands]
-        if node.name in AFFINE and not any(isinstance(arg, Vector) for arg in args):
-            if any(isinstance(arg, Affine) for arg in args):
-                lane = AFFINE[node.name](self, node, args)
-                if lane is not None:
-                    return lane
+        kinds = {type(arg) for arg in args}
+        if node.name in AFFINE and Affine in kinds and Vector not in kinds:
+            lane = AFFINE[node.name](self, node, args)
+            if lane is not None:
+                return lane
         rule = ELEMENTWISE[node.name]
         if all(isinstance(arg, Uniform) for arg in args):
             return Uniform(rule(self, node, [arg.value for arg in args]))  # type: ignore[union-attr]
@@ -149,7 +148,8 @@ class Context:
                 return Vector(access.pointers(b, lane.value, b.splat(offset, lanes), var.type.pointee))
             return Vector(b.binary("add", lane.value, b.splat(offset, lanes)))
         base = lane.value if isinstance(lane, Uniform) else lane.base
-        moved = b.gep(base, offset, stored(var.type.pointee)) if var.type.elem == "ptr" else b.binary("add", base, offset)
+        is_pointer = var.type.elem == "ptr"
+        moved = b.gep(base, offset, stored(var.type.pointee)) if is_pointer else b.binary("add", base, offset)
         return Uniform(moved) if isinstance(lane, Uniform) else Affine(moved, lane.stride)
 
     # -- buffers ---------------------------------------------------------------------------------------------------

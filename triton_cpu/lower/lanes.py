@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 from triton_cpu.llvm.builder import Index, Value
 from triton_cpu.ttir.nodes import Var
@@ -27,7 +27,7 @@ class Vector(NamedTuple):
     value: Value
 
 
-Lane = Union[Uniform, Affine, Vector]
+Lane = Uniform | Affine | Vector
 Place = tuple[Index, ...]  # coordinates of a chunk's first element
 
 
@@ -54,4 +54,4 @@ class Induction(NamedTuple):
     offset: Value
 
 
-Form = Union[Value, Buffer, Induction]  # of a scalar, of a tensor in memory, of a growing tensor
+Form = Value | Buffer | Induction  # of a scalar, of a tensor in memory, of a growing tensor

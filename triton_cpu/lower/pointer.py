@@ -28,12 +28,12 @@ def add_pointer_affine(cx: Context, node: Node, lanes: Sequence[Lane]) -> Lane |
     """A base moved by the offset's base."""
     pointer, offset = lanes
     elem = node.operands[1].type.elem
-    if isinstance(offset, Affine) and elem != "i64":
-        if not isinstance(offset.stride, int) or abs(offset.stride) > 1 << 16:
-            return None  # as in cast.resize_affine
+    stride = _stride(offset)
+    if elem != "i64" and (not isinstance(stride, int) or abs(stride) > 1 << 16):
+        return None  # as in cast.resize_affine
     base = cx.b.to_index(_base(offset))
     moved = cx.b.gep(_base(pointer), base, stored(node.result.type.pointee))
-    return Affine(moved, cx.b.add(_stride(pointer), _stride(offset)))
+    return Affine(moved, cx.b.add(_stride(pointer), stride))
 
 
 @affine("arith.addi")
@@ -69,5 +69,3 @@ def _base(lane: Lane) -> Value:
 
 def _stride(lane: Lane) -> Index:
     return lane.stride if isinstance(lane, Affine) else 0
-
-

@@ -50,7 +50,8 @@ def _along(cx: Context, node: Node, at: Place, axis: int) -> list[Value]:
     def chunk(i: Index) -> list[Value]:
         return [cx.evaluate(operand, (*at, i), axis if lanes else None, lanes) for operand in node.operands]
 
-    totals = cx.fold(max(lanes, 1), length, max(lanes, 1), chunk(0), lambda i, so_far: combine(cx, node, so_far, chunk(i)))
+    size = max(lanes, 1)
+    totals = cx.fold(size, length, size, chunk(0), lambda i, so_far: combine(cx, node, so_far, chunk(i)))
     while lanes > 1:
         lanes //= 2
         halves = [[cx.b.slice(total, start, lanes) for total in totals] for start in (0, lanes)]

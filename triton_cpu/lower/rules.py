@@ -6,7 +6,7 @@ A rule is entered by the decorators below, in the file of its family; lower/__in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Optional, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from triton_cpu.llvm.builder import Value
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 # scalars or equal vectors of the operands -> that of the result
 Elementwise = Callable[["Context", "Node", Sequence["Value"]], "Value"]
 # lanes of the operands, none of them a Vector -> the lane, or None where it is not affine
-AffineRule = Callable[["Context", "Node", Sequence["Lane"]], "Optional[Lane]"]
+AffineRule = Callable[["Context", "Node", Sequence["Lane"]], "Lane | None"]
 # a chunk of the result: `lanes` elements along dimension `axis` from a place on; 0 lanes: one element, axis None
-Lazy = Callable[["Context", "Node", "Place", "Optional[int]", int], "Lane"]
+Lazy = Callable[["Context", "Node", "Place", "int | None", int], "Lane"]
 # an operation that is carried out where it stands
 Eager = Callable[["Context", "Node"], None]
 
