@@ -42,15 +42,17 @@ def require_same_device(**tensors: torch.Tensor | None) -> None:
 def require_contiguous(name: str, tensor: torch.Tensor) -> None:
     """Require a contiguous tensor."""
     if not tensor.is_contiguous():
-        raise ValueError(f"{name} has strides {list(tensor.stride())} for shape {list(tensor.shape)}: "
-                         f"pass {name}.contiguous()")
+        raise ValueError(
+            f"{name} has strides {list(tensor.stride())} for shape {list(tensor.shape)}: pass {name}.contiguous()"
+        )
 
 
 def require_last_dim_contiguous(name: str, tensor: torch.Tensor) -> None:
     """Require neighbouring elements of the last dimension to be neighbours in memory."""
     if tensor.shape[-1] > 1 and tensor.stride(-1) != 1:
-        raise ValueError(f"{name} has stride {tensor.stride(-1)} in its last dimension, expected 1: "
-                         f"pass {name}.contiguous()")
+        raise ValueError(
+            f"{name} has stride {tensor.stride(-1)} in its last dimension, expected 1: pass {name}.contiguous()"
+        )
 
 
 def require_indices(name: str, tensor: torch.Tensor, shape: Sequence[int | None]) -> None:

@@ -1,4 +1,4 @@
-"""tl.dot on AMX tiles, emulated: every shape, layout and dtype that tiles multiply, and the ops that are made of them."""
+"""tl.dot on AMX tiles, emulated: every shape, layout and dtype that tiles multiply, and ops made of them."""
 
 from __future__ import annotations
 

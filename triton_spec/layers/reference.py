@@ -34,9 +34,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, residual: torch.
     return weight * normed.to(x.dtype)
 
 
-def rotary(
-    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, positions: torch.Tensor
-) -> None:
+def rotary(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, positions: torch.Tensor) -> None:
     """Rotate the pairs (i, i + D/2) of q [M, Hq, D] and k [M, Hk, D] in place by the angles of ``positions`` [M].
 
     cos and sin [P, D/2]; a position outside 0..P-1 makes its row NaN.

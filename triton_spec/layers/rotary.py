@@ -35,9 +35,7 @@ def rotary_kernel(q, k, cos, sin, positions, table_length, stride_qm, stride_qh,
         _rotate(k + row * stride_km + (head - HQ) * stride_kh, cosine, sine, lanes, inside, HALF)
 
 
-def rotary(
-    q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, positions: torch.Tensor
-) -> None:
+def rotary(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, positions: torch.Tensor) -> None:
     """Rotate q and k in place by the angles of their rows' positions, in f32 with one rounding.
 
     q [M, Hq, D] and k [M, Hk, D] of one dtype (bf16, f16 or f32), D even, tokens and heads at any stride; element i
