@@ -48,7 +48,8 @@ def emit(cx: Context, product: Product) -> None:
                 new.append(_multiply_add(b, b.splat(factor, lanes), right, so_far))
             return new
 
-        for place, total in zip(places, cx.fold(0, product.k, 1, [b.load(kind, place) for place in places], turn)):
+        totals = cx.fold(0, product.k, 1, [b.load(kind, place) for place in places], turn)
+        for place, total in zip(places, totals, strict=True):
             b.store(total, place)
 
 

@@ -1,4 +1,4 @@
-"""The micro-kernels of tl.dot in order of preference. Which one runs depends on dtypes, layout and machine, never on M."""
+"""The micro-kernels of tl.dot in order of preference. Which one runs depends on types, layout and machine, not on M."""
 
 from __future__ import annotations
 

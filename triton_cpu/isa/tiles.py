@@ -98,9 +98,7 @@ def _block(
     b, depth = cx.b, ROW_BYTES // SIZES[product.elem]
     instruction = _KINDS[product.elem, product.out.elem][1]
     cells = [(i, j) for i in range(rows[1]) for j in range(columns[1])]
-    places = [
-        results.tile(b.mul(b.add(rows[0], i), ROWS), b.mul(b.add(columns[0], j), ROWS)) for i, j in cells
-    ]
+    places = [results.tile(b.mul(b.add(rows[0], i), ROWS), b.mul(b.add(columns[0], j), ROWS)) for i, j in cells]
     for tile, place in enumerate(places):
         _move(cx, "tileloadd64", tile, *place)
     with cx.loop(0, chunks) as chunk:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 from triton_cpu.llvm.types import I1, I64, PTR, SIZES, VOID, Type, spelled
 
@@ -20,7 +20,7 @@ class Value(NamedTuple):
     type: Type
 
 
-Index = Union[int, Value]  # an i64 known now, or one computed at run time
+Index = int | Value  # an i64 known now, or one computed at run time
 
 _FRAME_LIMIT = 64 * 1024  # bytes of one buffer kept on the stack; larger ones live in the thread's arena
 
@@ -164,7 +164,7 @@ class Builder:
         parts = list(parts)
         while len(parts) > 1:
             n = parts[0].type.lanes
-            parts = [self.shuffle(a, b, range(2 * n)) for a, b in zip(parts[::2], parts[1::2])]
+            parts = [self.shuffle(a, b, range(2 * n)) for a, b in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
 
     def extract(self, v: Value, lane: int) -> Value:
@@ -321,7 +321,7 @@ class Builder:
         following = self.binary("add", i, self.index(step), "nuw nsw")
         more = self.compare("icmp slt", following, self.index(high))
         phis = [f"  {i.text} = phi i64 [ {low}, %{before} ], [ {following.text}, %{self.block} ]"]
-        for phi, first, after_turn in zip(carried, initial, results):
+        for phi, first, after_turn in zip(carried, initial, results, strict=True):
             entries = f"[ {first.text}, %{before} ], [ {after_turn.text}, %{self.block} ]"
             phis.append(f"  {phi.text} = phi {phi.type} {entries}")
         self.lines[at] = "\n".join(phis)

@@ -1,4 +1,4 @@
-"""Masked loads and stores lane by lane, for processors that lack them: one function of the module per kind, with a loop.
+"""Masked loads and stores lane by lane, for processors that lack them: a function of the module per kind, with a loop.
 
 LLVM would write a branch per lane at every use.
 """
@@ -33,13 +33,12 @@ def _function(name: str, result: Type | None, kind: Type, places: Type) -> str:
         address = f"  %place = getelementptr {elem}, ptr %places, i64 %i"
         spread = ""
     else:
-        address = (
-            f"  %at = getelementptr [{lanes} x ptr], ptr %addresses, i64 0, i64 %i\n  %place = load ptr, ptr %at"
-        )
+        address = f"  %at = getelementptr [{lanes} x ptr], ptr %addresses, i64 0, i64 %i\n  %place = load ptr, ptr %at"
         spread = f"  %addresses = alloca [{lanes} x ptr], align 64\n  store {places} %places, ptr %addresses\n"
     move = ("%place", "%item") if result else ("%item", "%place")
     end = f"  %all = load {kind}, ptr %items\n  ret {kind} %all" if result else "  ret void"
-    return f"""define internal {result or "void"} @{name}({places} %places, <{lanes} x i1> %mask, {kind} %given) noinline {{
+    parameters = f"{places} %places, <{lanes} x i1> %mask, {kind} %given"
+    return f"""define internal {result or "void"} @{name}({parameters}) noinline {{
 entry:
   %items = alloca [{lanes} x {elem}], align 64
   %flags = alloca [{lanes} x i8], align 64

@@ -1,5 +1,5 @@
-"""What a loop carries from turn to turn: scalars in phis, tensors in buffers of their own, or as a scalar offset where a
-tensor grows by a constant."""
+"""What a loop carries from turn to turn: scalars in phis, tensors in buffers of their own, or as a scalar offset where
+a tensor grows by a constant."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Carried:
         """Make the carried values those of a turn: its index and its phis."""
         forms = self.cx.forms
         forms[self.index] = i
-        forms.update(zip(self.scalars, phis))
+        forms.update(zip(self.scalars, phis[: len(self.scalars)], strict=True))
         for (var, growth), offset in zip(self.growing.items(), phis[len(self.scalars) :], strict=True):
             forms[var] = Induction(growth.start, offset)
         forms.update(self.buffers)
@@ -77,7 +77,7 @@ class Carried:
     def finish(self, phis: Sequence[Value]) -> None:
         """After the loop: give the results of the operation their values."""
         forms = self.cx.forms
-        for var, phi in zip(self.scalars, phis):
+        for var, phi in zip(self.scalars, phis[: len(self.scalars)], strict=True):
             forms[self.results[var]] = phi
         for (var, growth), offset in zip(self.growing.items(), phis[len(self.scalars) :], strict=True):
             forms[self.results[var]] = Induction(growth.start, offset)
@@ -122,14 +122,15 @@ def grown(cx: Context, growth: Growth, offset: Value) -> Value:
 def accumulate_in_place(cx: Context, block: Block, buffers: dict[Var, Buffer]) -> None:
     """Let a tl.dot whose result is the next value of a carried tensor accumulate in that tensor's buffer.
 
-    So it does if the carried tensor is used for nothing but the accumulator, directly or through elementwise operations.
+    So it does if the carried tensor is used for nothing but the accumulator, directly or by elementwise operations.
     """
     users: dict[Var, list[Node]] = {}
     for node in block.nodes:
         for inner in (node, *node.nested()):
             for operand in inner.operands:
                 users.setdefault(operand, []).append(inner)
-    for carried, following in zip(block.arguments[-len(block.terminator.operands) :], block.terminator.operands):
+    given = block.terminator.operands
+    for carried, following in zip(block.arguments[len(block.arguments) - len(given) :], given, strict=True):
         dot = following.node
         if carried not in buffers or dot is None or dot.name != "tt.dot" or len(users[following]) != 1:
             continue
@@ -160,9 +161,7 @@ def _reaches(carried: Var, var: Var, seen: set[Var]) -> bool:
 
 def carry_over(cx: Context, following: Sequence[Var], buffers: Sequence[Buffer]) -> None:
     """At the end of a turn: evaluate the next values into the buffers, all of them from the values of this turn."""
-    pending = [
-        (buffer, var) for buffer, var in zip(buffers, following, strict=True) if cx.forms.get(var) != buffer
-    ]
+    pending = [(buffer, var) for buffer, var in zip(buffers, following, strict=True) if cx.forms.get(var) != buffer]
     copies: list[tuple[Buffer, Buffer]] = []
     direct: list[tuple[Buffer, Var]] = []
     for place, (buffer, var) in enumerate(pending):

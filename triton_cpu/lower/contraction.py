@@ -27,7 +27,9 @@ def accumulated_dot(cx: Context, loop: Node) -> Node | None:
     if len(dots) != 1 or not all(node is dots[0] or is_lazy(node) for node in body):
         return None
     dot = dots[0]
-    carried = dict(zip(block.arguments[1:], zip(end.operands, loop.operands[3:], loop.results), strict=True))
+    carried = dict(
+        zip(block.arguments[1:], zip(end.operands, loop.operands[3:], loop.results, strict=True), strict=True)
+    )
     users = [node for node in block.nodes for operand in node.operands if operand is dot.operands[2]]
     if dot.operands[2] not in carried or carried[dot.operands[2]][0] is not dot.result or len(users) != 1:
         return None
@@ -36,7 +38,7 @@ def accumulated_dot(cx: Context, loop: Node) -> Node | None:
             continue
         if result in cx.used or (var.type.is_tensor and find_growth(cx, var, start, following) is None):
             return None
-    if dot.result.type.sizes[:-2] or not (_cheap(cx, dot.operands[0], block.arguments) and _cheap(cx, dot.operands[1], block.arguments)):
+    if dot.result.type.sizes[:-2] or not all(_cheap(cx, operand, block.arguments) for operand in dot.operands[:2]):
         return None
     return dot if _chosen(cx, loop, dot) is rows.emit else None
 
