@@ -1,5 +1,6 @@
 """Lowering of loads and stores: element types, layouts, masks, and memory that must not be touched."""
 
+import threading
 from dataclasses import dataclass
 
 import pytest
@@ -183,6 +184,15 @@ def reversed_kernel(x, y, B: tl.constexpr):
     i = tl.arange(0, B)
     a = tl.load(x + i)
     tl.store(y + i, 2 * tl.flip(a, 0) + a)
+
+
+@triton.jit
+def many_buffers_kernel(x, y, N: tl.constexpr, B: tl.constexpr):
+    i = tl.arange(0, B * B)
+    a = tl.load(x + i)
+    for _ in tl.static_range(N):
+        a = tl.ravel(tl.trans(tl.reshape(a, (B, B)))) + 1
+    tl.store(y + i, a)
 
 
 @dataclass
@@ -426,3 +436,19 @@ def test_large_tensors(size):
     x, y = torch.randn(size), torch.empty(size)
     reversed_kernel[(2,)](x, y, B=size)
     assert_equal(y, 2 * x.flip(0) + x)
+
+
+def test_many_buffers_do_not_overflow_the_stack():
+    x, y = torch.randint(0, 99, (128 * 128,), dtype=torch.int32), torch.empty(128 * 128, dtype=torch.int32)
+
+    def run():
+        many_buffers_kernel[(1,)](x, y, N=24, B=128)  # 64 KiB each, 1.5 MiB together
+
+    run()  # compiles, which takes more stack than the thread has
+    y.zero_()
+    before = threading.stack_size(1 << 20)
+    thread = threading.Thread(target=run)
+    thread.start()
+    threading.stack_size(before)
+    thread.join()
+    assert torch.equal(y, x + 24)

@@ -22,7 +22,9 @@ class Value(NamedTuple):
 
 Index = int | Value  # an i64 known now, or one computed at run time
 
-_FRAME_LIMIT = 64 * 1024  # bytes of one buffer kept on the stack; larger ones live in the thread's arena
+# bytes of one buffer on the stack, and of all of them; what is larger lives in the thread's arena
+_BUFFER_LIMIT = 64 * 1024
+_FRAME_LIMIT = 512 * 1024
 
 
 def literal(elem: str, number: float | int | bool) -> str:
@@ -236,7 +238,7 @@ class Builder:
         """`size` bytes, 64-byte aligned, that live as long as the program: on the stack, or in the arena when large."""
         size = max(size, 1)
         name = "%" + self.name("buf")
-        if size > _FRAME_LIMIT:
+        if size > _BUFFER_LIMIT or self.frame_bytes + size > _FRAME_LIMIT:
             self.allocas.append(f"  {name} = getelementptr i8, ptr %arena, i64 {self.arena_bytes}")
             self.arena_bytes += (size + 63) // 64 * 64
         else:

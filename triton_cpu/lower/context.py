@@ -17,6 +17,8 @@ from triton_cpu.lower.lanes import Affine, Buffer, Form, Induction, Lane, Place,
 from triton_cpu.lower.rules import AFFINE, EAGER, ELEMENTWISE, LAZY, is_lazy
 from triton_cpu.ttir.nodes import Block, Node, Var
 
+_NESTED = 2  # loops of one element, one inside the other; of more than these the outer ones become one: deep nests
+#              (of tl.sort, tl.flip) take LLVM several times as long
 Body = Callable[[Place, int | None, int], None]  # place, axis, lanes
 
 
@@ -216,17 +218,31 @@ class Context:
         if axis is not None and shape[axis] == 1:
             axis = None
         lanes = 0 if axis is None else lanes or min(shape[axis], self.machine.lanes)
-        order = [dim for dim in range(len(shape)) if dim != axis] + ([] if axis is None else [axis])
+        others = [dim for dim in range(len(shape)) if dim != axis and shape[dim] > 1]
+        outer = others[: len(others) - _NESTED + 1] if len(others) > _NESTED else []
+        order = others[len(outer) :] + ([] if axis is None else [axis])
 
         def nest(depth: int, at: dict[int, Index]) -> None:
             if depth == len(order):
-                body(tuple(at[dim] for dim in range(len(shape))), axis, lanes)
+                body(tuple(at.get(dim, 0) for dim in range(len(shape))), axis, lanes)
                 return
             dim = order[depth]
             with self.loop(0, shape[dim], lanes if dim == axis else 1) as i:
                 nest(depth + 1, {**at, dim: i})
 
-        nest(0, {})
+        with self.loop(0, math.prod(shape[dim] for dim in outer)) as flat:
+            nest(0, self._digits(flat, shape, outer))
+
+    def _digits(self, flat: Index, shape: tuple[int, ...], dims: Sequence[int]) -> dict[int, Index]:
+        """Coordinates along `dims`, whose sizes are powers of two, of the element with that number."""
+        at: dict[int, Index] = {}
+        for dim in reversed(dims):
+            if isinstance(flat, int):
+                flat, at[dim] = divmod(flat, shape[dim])
+                continue
+            at[dim] = self.b.binary("and", flat, self.b.const(I64, shape[dim] - 1))
+            flat = self.b.binary("lshr", flat, self.b.const(I64, shape[dim].bit_length() - 1))
+        return at
 
     @contextmanager
     def loop(self, low: int, high: int, step: int = 1) -> Iterator[Index]:
