@@ -21,7 +21,7 @@ demo: $(READY) ## stream an answer of the embedded model, with n-gram speculatio
 	@$(BIN)/triton-spec generate --speculative ngram --max-new-tokens 128 "$(PROMPT)"
 
 test: $(READY) ## all tests but the long ones
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/python -m ruff check .

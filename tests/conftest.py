@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,21 +16,28 @@ from torch.utils._device import _device_constructors
 from tests import target
 
 NEEDS = {"amx": target.has_amx, "avx512": target.has_avx512, "gpu": target.has_gpu}  # marker -> is it here?
-_skipped: Counter[str] = Counter()
+_ABSENT = re.compile(r"no (\w+) on this machine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Processes that share the machine (pytest -n) share its threads: teams that outnumber the cores wait for turns."""
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    torch.set_num_threads(max(1, torch.get_num_threads() // processes))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose hardware is absent."""
     for marker, present in NEEDS.items():
         if item.get_closest_marker(marker) and not present():
-            _skipped[marker] += 1
             pytest.skip(f"no {marker} on this machine")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many tests did not run for want of hardware."""
-    if _skipped:
-        counts = ", ".join(f"{marker} {count}" for marker, count in sorted(_skipped.items()))
+    reasons = (_ABSENT.search(str(report.longrepr)) for report in terminalreporter.stats.get("skipped", []))
+    skipped = Counter(reason.group(1) for reason in reasons if reason)
+    if skipped:
+        counts = ", ".join(f"{marker} {count}" for marker, count in sorted(skipped.items()))
         terminalreporter.write_line(f"not run for want of hardware: {counts}", yellow=True)
 
 
