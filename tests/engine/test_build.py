@@ -71,7 +71,7 @@ def test_no_answer_waits_for_a_compilation(monkeypatch, directory, algorithm):
     llm = LLM(directory, SpeculativeConfig(algorithm, num_draft_tokens=4))
     compiled = []
     monkeypatch.setattr(triton.knobs.runtime, "jit_post_compile_hook", lambda **about: compiled.append(about["repr"]))
-    for letters in (32, 33, 47, 64, 90):
-        result = llm.generate(["ab" * letters], SamplingParams(max_new_tokens=24, ignore_eos=True))[0]
-        assert len(result.token_ids) == 24
+    for tokens in (33, 47, 64, 90, 128):
+        prompt, params = "ab" * tokens, SamplingParams(max_new_tokens=24, ignore_eos=True)
+        assert len(llm.generate([prompt], params, raw=True)[0].token_ids) == 24
     assert compiled == []
