@@ -74,7 +74,7 @@ def test_a_single_provider_that_cannot_run_leaves_it_to_the_reference_and_says_w
         {"domain": {"head_dim": range(16, 129)}},
         {"domain": {}},
     ],
-    ids=str,
+    ids=["features", "kinds", "value", "range", "no domain"],
 )
 def test_a_provider_that_fits_is_chosen(decide, fits):
     assert decide(provider("fast", **fits)).provider == "fast"
