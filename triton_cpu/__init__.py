@@ -1,7 +1,8 @@
 """A CPU backend for the stock Triton wheel.
 
 Installed, it is found by Triton through the entry point group `triton.backends`; kernels need no import of this
-package. `bind` prepares a launch whose repetition costs about a microsecond.
+package. `bind` prepares a launch whose repetition costs about a microsecond, `record` a sequence of launches that costs
+tens of nanoseconds for each.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ import triton  # noqa: F401
 
 if TYPE_CHECKING:
     from triton_cpu.runtime.bind import bind as bind
+    from triton_cpu.runtime.record import record as record
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "bind"]
+__all__ = ["__version__", "bind", "record"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import `bind` at its first use: it needs torch and llvmlite, and Triton imports this package for every user."""
+    """Import a function at its first use: it needs torch and llvmlite, and Triton imports us for every user."""
     if name == "bind":
         from triton_cpu.runtime.bind import bind
 
         return bind
+    if name == "record":
+        from triton_cpu.runtime.record import record
+
+        return record
     raise AttributeError(f"module 'triton_cpu' has no attribute {name!r}")

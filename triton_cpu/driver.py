@@ -119,7 +119,9 @@ class CPUDriver(DriverBase):  # type: ignore[misc]  # triton has no type informa
         """The function that times autotuner candidates."""
         from triton.testing import do_bench
 
-        return do_bench  # type: ignore[no-any-return]
+        from triton_cpu.runtime.capture import paused
+
+        return paused()(do_bench)  # type: ignore[no-any-return]
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
         """A buffer to be cleared between timed runs."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from triton.runtime.driver import driver
-from triton.runtime.jit import JITFunction, create_function_from_signature
+from triton.runtime.jit import JITFunction
 
 from triton_cpu.errors import ArgumentError, LaunchError
+from triton_cpu.runtime.capture import RECORDING, capture
+from triton_cpu.runtime.fit import specializer
 from triton_cpu.runtime.launch import check_grid, make_packer
 from triton_cpu.runtime.team import TEAM
 
@@ -67,7 +68,7 @@ class Bound:
         specialization: list[Any],
     ) -> None:
         check_grid(grid)
-        self._kernel, self._backend = kernel, backend
+        self._kernel, self._backend, self._compiled, self._grid = kernel, backend, compiled, grid
         self._values = dict(values)
         self._index = {name: index for index, name in enumerate(values)}
         self._specialization = specialization
@@ -88,6 +89,8 @@ class Bound:
     def __call__(self) -> None:
         """Run the kernel and return when it is done."""
         self._launch(TEAM.size())
+        if RECORDING:
+            self._capture()
 
     def update(self, **values: Any) -> None:
         """Replace arguments by name for the calls to come.
@@ -106,6 +109,11 @@ class Bound:
             ctypes.memmove(self._address + offset, data, len(data))
             self._values[name] = value
 
+    def _capture(self) -> None:
+        if 0 not in self._grid:
+            compiled, arguments = self._compiled, list(self._values.values())
+            capture(compiled.src, self._packer, compiled.function, self._grid, self._block.raw, arguments)
+
     def _checked(self, name: str, value: Any) -> int:
         """Position of parameter `name`, once it is sure that the compiled code is right for `value`."""
         index = self._index.get(name)
@@ -119,7 +127,7 @@ class Bound:
                 "bind anew to change it"
             )
         try:
-            _, (now,), _ = _specializer(self._kernel, self._backend, index)(value)
+            _, (now,), _ = specializer(self._kernel, self._backend, index)(value)
         except TypeError as error:
             raise ArgumentError(f"argument {name!r} of kernel {kernel!r}: {error}") from error
         if now != was:
@@ -128,15 +136,6 @@ class Bound:
                 f"{was}; bind anew"
             )
         return index
-
-
-@functools.cache
-def _specializer(kernel: JITFunction, backend: Any, index: int) -> Callable[[Any], Any]:
-    """Triton's own function that derives type and specialisation, for one parameter of a kernel."""
-    parameter = list(kernel.signature.parameters.values())[index]
-    lone = inspect.Signature([parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)])
-    function: Callable[[Any], Any] = create_function_from_signature(lone, [kernel.params[index]], backend)
-    return function
 
 
 def _no_launch(threads: int) -> None:

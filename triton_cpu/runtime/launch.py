@@ -8,6 +8,7 @@ from typing import Any
 from triton.backends.driver import decompose_descriptor, expand_signature, wrap_handle_tensordesc_impl
 
 from triton_cpu.errors import LaunchError
+from triton_cpu.runtime.capture import RECORDING, capture
 from triton_cpu.runtime.pack import Packer
 from triton_cpu.runtime.team import TEAM
 
@@ -26,6 +27,7 @@ class Launcher:
     """
 
     def __init__(self, source: Any, metadata: Any) -> None:
+        self._source = source
         self._packer = make_packer(source, metadata)
         # Without metadata (the empty list) Triton expects tensor descriptors to be taken apart.
         self._launch = wrap_handle_tensordesc_impl(self._run, source.signature, [], _descriptor_arguments)
@@ -61,6 +63,8 @@ class Launcher:
             enter_hook(launch_metadata)
         if 0 not in grid:
             function(block, *grid, TEAM.size())
+            if RECORDING:
+                capture(self._source, self._packer, function, grid, block, arguments)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 

@@ -74,25 +74,38 @@ def link(name: str, code: bytes, exports: tuple[str, ...], imports: dict[str, in
 def pool_symbols() -> dict[str, int]:
     """Addresses of the OpenMP entry points of the very runtime that torch runs on, so that there is one pool.
 
+    Raises:
+        LoadError: torch was built without OpenMP.
+    """
+    return torch_symbols(
+        _POOL_SYMBOLS,
+        "triton_cpu shares torch's OpenMP threads; install a PyTorch built with OpenMP, as the pytorch.org wheels are",
+    )
+
+
+def torch_symbols(names: tuple[str, ...], remedy: str) -> dict[str, int]:
+    """Addresses of functions of torch's libraries or of those that they depend on.
+
     Looking a symbol up through torch's extension module searches its dependencies in load order, which finds torch's
     own copy whatever it is called (libgomp.so.1, libgomp-<hash>.so.1, libiomp5.so).
 
+    Args:
+        names: symbols.
+        remedy: end of the message when one is missing.
+
     Raises:
-        LoadError: torch was built without OpenMP.
+        LoadError: one is missing.
     """
     import torch
 
     path = torch._C.__file__
     library = ctypes.CDLL(path)
     addresses = {}
-    for symbol in _POOL_SYMBOLS:
+    for symbol in names:
         try:
             address = ctypes.cast(library[symbol], ctypes.c_void_p).value
         except AttributeError as error:
-            raise LoadError(
-                f"{symbol} is not among the dependencies of {path}: triton_cpu shares torch's OpenMP threads; "
-                "install a PyTorch built with OpenMP, as the wheels of pytorch.org are"
-            ) from error
+            raise LoadError(f"{symbol} is not among the dependencies of {path}: {remedy}") from error
         assert address is not None
         addresses[symbol] = address
     return addresses

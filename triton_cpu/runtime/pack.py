@@ -51,11 +51,16 @@ class Packer:
         signature: parameter name -> Triton type ("*fp32", "i32", "constexpr", ..., or a tuple of them), in order.
             Constexpr parameters take no slot; a tuple takes one per leaf.
 
+    Attributes:
+        names: the parameter names.
+        slots: how many slots a block has.
+
     Raises:
         ArgumentError: a type that has no slot form.
     """
 
     def __init__(self, signature: dict[str, Any]) -> None:
+        self.names = tuple(str(name) for name in signature)
         self._parameters: list[_Parameter] = []
         slots = 0
         for index, (name, type_) in enumerate(signature.items()):
@@ -96,6 +101,13 @@ class Packer:
             return 0, b""
         data = b"".join(_pack_leaf(parameter.name, leaf, value) for leaf in parameter.leaves)
         return parameter.first_slot * SLOT_BYTES, data
+
+    def pointers(self) -> Iterator[tuple[int, tuple[int, ...], int]]:
+        """(index of the parameter, positions inside its tuples, slot) of each pointer."""
+        for parameter in self._parameters:
+            for slot, leaf in enumerate(parameter.leaves, parameter.first_slot):
+                if leaf.type.startswith("*"):
+                    yield parameter.index, leaf.path, slot
 
     def _minimum(self) -> int:
         return max((p.index + 1 for p in self._parameters), default=0)
