@@ -27,8 +27,14 @@ def lines_kernel(x, n, B: tl.constexpr, S: tl.constexpr, KIND: tl.constexpr):
         at = n * i
     elif KIND == "widened":
         at = (i + n).to(tl.int64)
-    elif KIND == "remainder":
+    elif KIND == "small remainder":
         at = i % 8
+    elif KIND == "remainder":
+        at = n + (n + i) % n
+    elif KIND == "remainder of a stride":
+        at = (S * i) % n
+    elif KIND == "remainder of a remainder":
+        at = (i % n + 3) % (n + 1)
     elif KIND == "one place":
         at = i * 0 + n
     elif KIND == "loaded":
@@ -80,7 +86,8 @@ def pointer_of_store(blocks):
     ("kind", "expected"),
     [
         ("contiguous", 1), ("moved", 1), ("stride", 3), ("backwards", -1), ("runtime stride", None), ("widened", 1),
-        ("remainder", None), ("one place", 0), ("loaded", None), ("squares", None),
+        ("small remainder", None), ("remainder", 1), ("remainder of a stride", None),
+        ("remainder of a remainder", None), ("one place", 0), ("loaded", None), ("squares", None),
     ],
 )  # fmt: skip
 def test_steps_of_a_line(kind, expected):

@@ -7,32 +7,39 @@ from collections.abc import Mapping
 from triton_cpu.lower.lanes import Buffer, Form, Induction
 from triton_cpu.lower.rules import is_lazy
 from triton_cpu.ttir.attributes import integer, integers, number
-from triton_cpu.ttir.nodes import Var
+from triton_cpu.ttir.nodes import Node, Var
 
 _KEEP = frozenset({"arith.extsi", "arith.trunci", "arith.index_cast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.bitcast"})
 _Known = dict[tuple[Var, int], int | None]  # what was found out already
+REMAINDERS = frozenset({"arith.remsi", "arith.remui"})
 _LOAD_VOTES = 4  # a contiguous load decides against contiguous buffers, which lie in the cache
 
 
-def step(forms: Mapping[Var, Form], var: Var, dim: int, known: _Known | None = None) -> int | None:
+Known = dict[tuple[Var, int], int | None]
+
+
+def step(
+    forms: Mapping[Var, Form], var: Var, dim: int, known: Known | None = None, wrapping: bool = True
+) -> int | None:
     """What the elements of an integer or pointer tensor grow by from one index of `dim` to the next.
 
-    Pointers count in elements. None where that is no constant known now.
+    Pointers count in elements. None where that is no constant known now. Neighbours modulo a number count as
+    neighbours, though they may wrap around somewhere, unless not `wrapping`.
     """
     known = {} if known is None else known
     if (var, dim) not in known:
         known[var, dim] = None  # a loop-carried value may lead back here
-        known[var, dim] = _step(forms, var, dim, known)
+        known[var, dim] = _step(forms, var, dim, known, wrapping)
     return known[var, dim]
 
 
-def _step(forms: Mapping[Var, Form], var: Var, dim: int, known: _Known) -> int | None:
+def _step(forms: Mapping[Var, Form], var: Var, dim: int, known: Known, wrapping: bool) -> int | None:
     if not var.type.is_tensor or var.type.sizes[dim] == 1:
         return 0
     form, node = forms.get(var), var.node
     if isinstance(form, Induction):
-        return step(forms, form.start, dim, known)
-    if form is not None or node is None:
+        return step(forms, form.start, dim, known, wrapping)
+    if node is None or (form is not None and node.name not in REMAINDERS):
         return None
     name = node.name
     if name == "tt.make_range":
@@ -41,12 +48,14 @@ def _step(forms: Mapping[Var, Form], var: Var, dim: int, known: _Known) -> int |
         return 0
     moved = source_dim(var, dim)
     if moved is not None:
-        return step(forms, node.operands[0], moved, known)
+        return step(forms, node.operands[0], moved, known, wrapping)
     if name in ("tt.expand_dims", "tt.broadcast"):
         return 0
     if not is_lazy(node) or name == "tt.load":
         return None
-    steps = [step(forms, operand, dim, known) for operand in node.operands]
+    if name in REMAINDERS:
+        return _wrapped(forms, node, dim) if wrapping else None
+    steps = [step(forms, operand, dim, known, wrapping) for operand in node.operands]
     if all(value == 0 for value in steps):
         return 0
     if None in steps:
@@ -62,11 +71,28 @@ def _step(forms: Mapping[Var, Form], var: Var, dim: int, known: _Known) -> int |
 
 def _product(operands: list[Var], steps: list[int | None]) -> int | None:
     for factor, other in ((0, 1), (1, 0)):
-        node = operands[factor].node
-        constant = number(node) if node is not None and node.name == "arith.constant" else None
-        if isinstance(constant, int):
-            return constant * (steps[other] or 0)
+        known = constant(operands[factor])
+        if known is not None:
+            return known * (steps[other] or 0)
     return None
+
+
+def _wrapped(forms: Mapping[Var, Form], node: Node, dim: int) -> int | None:
+    """The step of a remainder before it wraps around; one that is sure to wrap in between has none."""
+    value, divisor = node.operands
+    if step(forms, divisor, dim, wrapping=False) != 0:
+        return None
+    grows, known = step(forms, value, dim, wrapping=False), constant(divisor)
+    if grows == 1 and known is not None and known < node.result.type.sizes[dim]:
+        return None
+    return grows if grows in (0, 1) else None
+
+
+def constant(var: Var) -> int | None:
+    """The integer that every element is, if the kernel says so."""
+    node = var.node
+    value = number(node) if node is not None and node.name == "arith.constant" else None
+    return value if isinstance(value, int) else None
 
 
 def source_dim(var: Var, dim: int) -> int | None:

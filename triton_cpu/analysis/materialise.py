@@ -16,10 +16,10 @@ from triton_cpu.ttir.nodes import Block, Node, Var
 _ELEMENT_WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
 WRITES = _ELEMENT_WRITES | {"tt.call"}
 _FREE = frozenset({"arith.constant", "tt.splat", "tt.make_range"})
-_MATH = frozenset({
-    "arith.divf", "arith.remf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "tt.precise_divf",
-    "tt.precise_sqrt", "tt.extern_elementwise", "tt.fp_to_fp",
-})  # fmt: skip
+_DIVISIONS = frozenset({"arith.divsi", "arith.divui", "arith.remsi", "arith.remui"})
+_MATH = _DIVISIONS | {
+    "arith.divf", "arith.remf", "tt.precise_divf", "tt.precise_sqrt", "tt.extern_elementwise", "tt.fp_to_fp",
+}  # fmt: skip
 _CHEAP_MATH = frozenset({"math.absf", "math.absi", "math.fma", "math.floor", "math.ceil"})
 _MANY = 24  # operations in an expression that is not worth repeating
 
@@ -42,7 +42,8 @@ def to_materialise(block: Block) -> set[Var]:
     size: dict[Var, int] = {}
     for node in nodes:
         if _waits(node):
-            weight[node.result] = max([_weight(node), *(weight.get(operand, 0) for operand in node.operands)])
+            passed_on = (weight.get(operand, 0) for operand in node.operands if not _divides(operand))
+            weight[node.result] = max([_weight(node), *passed_on])
             grown = 1 + sum(size.get(operand, 0) for operand in node.operands)
             size[node.result] = 0 if node.name in _FREE else min(grown, 2 * _MANY)
     chosen: set[Var] = set()
@@ -99,6 +100,11 @@ def _weight(node: Node) -> int:
     if node.name == "tt.load":
         return 1
     return 2 if node.name in _MATH or (node.name.startswith("math.") and node.name not in _CHEAP_MATH) else 0
+
+
+def _divides(var: Var) -> bool:
+    """Made by a division of integers, whose result is put into memory where what follows would repeat it."""
+    return var.node is not None and var.node.name in _DIVISIONS
 
 
 def _users(nodes: list[Node]) -> tuple[dict[Var, list[tuple[int, bool]]], list[int]]:

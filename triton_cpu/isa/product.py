@@ -60,7 +60,7 @@ class Product:
     def a_row_distance(self) -> Index | None:
         """Elements from one row of a to the next, if a is loaded without a mask and contiguous along K."""
         found = self._unmasked_a(0, 0)
-        if found is None or step(self.cx.forms, found[0], len(self.batch) + 1) != 1:
+        if found is None or step(self.cx.forms, found[0], len(self.batch) + 1, wrapping=False) != 1:
             return None
         lane = self.cx.chunk(*found, len(self.batch), min(self.m, 16))
         return lane.stride if isinstance(lane, Affine) else None

@@ -99,12 +99,14 @@ def find_growth(cx: Context, carried: Var, start: Var, following: Var) -> Growth
 
 
 def _light(cx: Context, var: Var) -> bool:
-    """Made of index arithmetic only, so that it can be evaluated anew in each turn."""
+    """Made of index arithmetic, or of what was put into memory for good, so that it can be evaluated in each turn."""
     if not var.type.is_tensor or isinstance(cx.forms.get(var), Induction):
         return True
-    if isinstance(cx.forms.get(var), Buffer) or var.node is None or var.node.name == "tt.load":
+    if var.node is None or not is_lazy(var.node):
         return False
-    return is_lazy(var.node) and all(_light(cx, operand) for operand in var.node.operands)
+    if isinstance(cx.forms.get(var), Buffer):
+        return True
+    return var.node.name != "tt.load" and all(_light(cx, operand) for operand in var.node.operands)
 
 
 def offset_type(var: Var) -> Type:

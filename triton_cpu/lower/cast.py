@@ -9,7 +9,7 @@ from triton_cpu.llvm.builder import Value
 from triton_cpu.llvm.convert import fp_to_fp, fp_to_int, int_to_fp
 from triton_cpu.llvm.types import SIZES
 from triton_cpu.lower.context import Context
-from triton_cpu.lower.lanes import Affine, Lane
+from triton_cpu.lower.lanes import Affine, Uniform
 from triton_cpu.lower.rules import affine, elementwise
 from triton_cpu.ttir.attributes import integer
 from triton_cpu.ttir.nodes import Node
@@ -35,9 +35,9 @@ def index_cast(cx: Context, node: Node, args: Sequence[Value]) -> Value:
 
 
 @affine("arith.extsi", "arith.trunci", "arith.index_cast")
-def resize_affine(cx: Context, node: Node, lanes: Sequence[Lane]) -> Lane | None:
+def resize_affine(cx: Context, node: Node, args: Sequence[Uniform | Affine], lanes: int) -> Affine | None:
     """The same steps from a converted base, unless a wide stride could wrap inside a chunk."""
-    lane = lanes[0]
+    lane = args[0]
     if not isinstance(lane, Affine) or not isinstance(lane.stride, int) or abs(lane.stride) > _WIDEST_STEP:
         return None
     rule = index_cast if node.name == "arith.index_cast" else resize_integer

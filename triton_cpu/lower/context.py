@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from triton_cpu.analysis.axis import vector_axis
+from triton_cpu.analysis.axis import REMAINDERS, step, vector_axis
 from triton_cpu.analysis.materialise import to_materialise
 from triton_cpu.errors import UnsupportedOpError
 from triton_cpu.llvm.builder import FALSE, Builder, Index, Value
 from triton_cpu.llvm.types import I64, SIZES, VOID, Type, stored
 from triton_cpu.lower import access
-from triton_cpu.lower.lanes import Affine, Buffer, Form, Induction, Lane, Place, Uniform, Vector
+from triton_cpu.lower.lanes import Affine, Buffer, Form, Guess, Induction, Lane, Place, Uniform, Vector
 from triton_cpu.lower.rules import AFFINE, EAGER, ELEMENTWISE, LAZY, is_lazy
 from triton_cpu.ttir.nodes import Block, Node, Var
 
@@ -92,7 +93,7 @@ class Context:
             return Uniform(self.scalar(var))
         form = self.forms.get(var)
         if isinstance(form, Buffer):
-            return self.read(form, at, axis, lanes)
+            return self._from_memory(var, form, at, axis, lanes)
         key = (var, at, axis, lanes)
         for scope in self._memo:
             if key in scope:
@@ -117,6 +118,8 @@ class Context:
             return lane.value
         if isinstance(lane, Uniform):
             return b.splat(lane.value, lanes)
+        if isinstance(lane, Guess):
+            return self.either(lane.holds, lambda: self.vector(var, lane.affine, lanes), lane.exact)
         steps = self.multiples(lane.stride, lanes)
         if var.type.elem == "ptr":
             return access.pointers(b, lane.base, steps, var.type.pointee)
@@ -132,19 +135,62 @@ class Context:
         if node.name in LAZY:
             return LAZY[node.name](self, node, at, axis, lanes)
         args = [self.chunk(operand, at, axis, lanes) for operand in node.operands]
-        kinds = {type(arg) for arg in args}
-        if node.name in AFFINE and Affine in kinds and Vector not in kinds:
-            lane = AFFINE[node.name](self, node, args)
-            if lane is not None:
-                return lane
+        lane = self._affine(node, args, lanes)
+        if lane is not None:
+            return lane
         rule = ELEMENTWISE[node.name]
         if all(isinstance(arg, Uniform) for arg in args):
             return Uniform(rule(self, node, [arg.value for arg in args]))  # type: ignore[union-attr]
         values = [self.vector(var, arg, lanes) for var, arg in zip(node.operands, args, strict=True)]
         return Vector(rule(self, node, values))
 
+    def _affine(self, node: Node, args: Sequence[Lane], lanes: int) -> Affine | Guess | None:
+        """The lane of an operation that stays affine, as far as its operands are."""
+        plain = [arg.affine if isinstance(arg, Guess) else arg for arg in args if not isinstance(arg, Vector)]
+        if node.name not in AFFINE or len(plain) < len(args) or not any(isinstance(arg, Affine) for arg in plain):
+            return None
+        lane = AFFINE[node.name](self, node, plain, lanes)
+        holds = [arg.holds for arg in args if isinstance(arg, Guess)]
+        if lane is None or not holds:
+            return lane
+        if isinstance(lane, Guess):
+            holds, lane = [*holds, lane.holds], lane.affine
+
+        def exact() -> Value:
+            pairs = zip(node.operands, args, strict=True)
+            values = [arg.exact() if isinstance(arg, Guess) else self.vector(var, arg, lanes) for var, arg in pairs]
+            return ELEMENTWISE[node.name](self, node, values)
+
+        return Guess(lane, functools.reduce(lambda x, y: self.b.binary("and", x, y), holds), exact)
+
+    def neighbours(self, first: Value, last: Value, lanes: int, exact: Callable[[], Value]) -> Guess:
+        """first, first + 1, ... if `last` says so: for elements that never rise by more than 1 from lane to lane."""
+        distance = self.b.binary("sub", last, first)
+        holds = self.b.compare("icmp eq", distance, self.b.const(first.type, lanes - 1))
+        return Guess(Affine(first, 1), holds, exact)
+
+    def either(self, holds: Value, one: Callable[[], Value], other: Callable[[], Value]) -> Value:
+        """The value of `one` if the scalar i1 holds, else that of `other`."""
+        b, (yes, no, after) = self.b, (self.b.name("then"), self.b.name("else"), self.b.name("endif"))
+        b.branch_if(holds, yes, no)
+        arrivals = []
+        for label, write in ((yes, one), (no, other)):
+            b.start(label)
+            with self.scope():
+                value = write()
+            arrivals.append(f"[ {value.text}, %{b.block} ]")
+            b.branch(after)
+        b.start(after)
+        return b.value(value.type, f"phi {value.type} {', '.join(arrivals)}")
+
     def _shifted(self, var: Var, form: Induction, lane: Lane, lanes: int) -> Lane:
         b, offset = self.b, form.offset
+        if isinstance(lane, Guess):
+            affine, exact = self._shifted(var, form, lane.affine, lanes), lane.exact
+            assert isinstance(affine, Affine)
+            return Guess(
+                affine, lane.holds, lambda: self.vector(var, self._shifted(var, form, Vector(exact()), lanes), lanes)
+            )
         if isinstance(lane, Vector):
             if var.type.elem == "ptr":
                 return Vector(access.pointers(b, lane.value, b.splat(offset, lanes), var.type.pointee))
@@ -165,6 +211,15 @@ class Context:
         for coordinate, stride in zip(at, buffer.strides(), strict=True):
             offset = self.b.add(offset, self.b.mul(coordinate, stride))
         return self.b.gep(buffer.pointer, offset, stored(buffer.elem))
+
+    def _from_memory(self, var: Var, form: Buffer, at: Place, axis: int | None, lanes: int) -> Lane:
+        """A chunk of a tensor that was put into memory; of neighbours modulo a number, whether it is affine."""
+        lane = self.read(form, at, axis, lanes)
+        if var.node is None or var.node.name not in REMAINDERS or axis is None or step(self.forms, var, axis) != 1:
+            return lane
+        end = tuple(self.b.add(i, lanes - 1) if dim == axis else i for dim, i in enumerate(at))
+        first, last = (access.load(self.b, form.elem, 0, self.place_of(form, place)) for place in (at, end))
+        return self.neighbours(first, last, lanes, lambda: self.vector(var, lane, lanes))
 
     def read(self, buffer: Buffer, at: Place, axis: int | None, lanes: int) -> Lane:
         """A chunk of a buffer."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from triton_cpu.llvm.builder import Index, Value
@@ -27,7 +28,15 @@ class Vector(NamedTuple):
     value: Value
 
 
-Lane = Uniform | Affine | Vector
+class Guess(NamedTuple):
+    """``affine`` if the scalar i1 ``holds`` at run time, else the vector that ``exact`` writes."""
+
+    affine: Affine
+    holds: Value
+    exact: Callable[[], Value]
+
+
+Lane = Uniform | Affine | Guess | Vector
 Place = tuple[Index, ...]  # coordinates of a chunk's first element
 
 

@@ -7,7 +7,7 @@ from triton_cpu.llvm.builder import TRUE, Value
 from triton_cpu.llvm.types import PTR, SIZES, Type
 from triton_cpu.lower import access
 from triton_cpu.lower.context import Context
-from triton_cpu.lower.lanes import Affine, Lane, Place, Uniform, Vector
+from triton_cpu.lower.lanes import Affine, Guess, Lane, Place, Uniform, Vector
 from triton_cpu.lower.rules import eager, lazy
 from triton_cpu.ttir.attributes import integers
 from triton_cpu.ttir.nodes import Node, Var
@@ -34,8 +34,15 @@ def load(cx: Context, node: Node, at: Place, axis: int | None, lanes: int) -> La
         allow = cx.vector(mask or pointer, allowed, lanes)
         return Vector(access.masked_load(b, elem, place.base, allow, _other(cx, other, elem, at, axis, lanes)))
     allow = b.const(Type("i1", lanes), True) if mask is None else cx.vector(mask, allowed, lanes)
-    places = cx.vector(pointer, place, lanes)
-    return Vector(access.gather(b, elem, places, allow, _other(cx, other, elem, at, axis, lanes)))
+    otherwise = _other(cx, other, elem, at, axis, lanes)
+    if not isinstance(place, Guess) or place.affine.stride != 1:
+        return Vector(access.gather(b, elem, cx.vector(pointer, place, lanes), allow, otherwise))
+    first, exact, always = place.affine.base, place.exact, _always(allowed)
+
+    def contiguous() -> Value:
+        return access.load(b, elem, lanes, first) if always else access.masked_load(b, elem, first, allow, otherwise)
+
+    return Vector(cx.either(place.holds, contiguous, lambda: access.gather(b, elem, exact(), allow, otherwise)))
 
 
 @eager("tt.store")
@@ -49,7 +56,7 @@ def store(cx: Context, node: Node) -> None:
         allowed = None if mask is None else cx.chunk(mask, at, axis, lanes)
         what = cx.evaluate(value, at, axis, lanes)
         if lanes == 0:
-            target = place.value if not isinstance(place, Affine) else place.base
+            target = place.base if isinstance(place, Affine) else cx.vector(pointer, place, 0)
             with cx.b.guarded(None if allowed is None or _always(allowed) else _scalar(allowed)):
                 access.store(cx.b, what, target)
         elif isinstance(place, Affine) and place.stride == 1:

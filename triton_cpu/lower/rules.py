@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from triton_cpu.llvm.builder import Value
     from triton_cpu.lower.context import Context
-    from triton_cpu.lower.lanes import Lane, Place
+    from triton_cpu.lower.lanes import Affine, Guess, Lane, Place, Uniform
     from triton_cpu.ttir.nodes import Node
 
 # scalars or equal vectors of the operands -> that of the result
 Elementwise = Callable[["Context", "Node", Sequence["Value"]], "Value"]
-# lanes of the operands, none of them a Vector -> the lane, or None where it is not affine
-AffineRule = Callable[["Context", "Node", Sequence["Lane"]], "Lane | None"]
+# operands (uniform or affine), number of lanes -> the result, or None where it is not affine
+AffineRule = Callable[["Context", "Node", Sequence["Uniform | Affine"], int], "Affine | Guess | None"]
 # a chunk of the result: `lanes` elements along dimension `axis` from a place on; 0 lanes: one element, axis None
 Lazy = Callable[["Context", "Node", "Place", "int | None", int], "Lane"]
 # an operation that is carried out where it stands
