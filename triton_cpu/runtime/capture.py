@@ -9,16 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from triton.runtime.jit import JITFunction
 
 from triton_cpu.errors import ArgumentError
 from triton_cpu.runtime.fit import require_fit
 from triton_cpu.runtime.pack import SLOT_BYTES, Packer
 from triton_cpu.runtime.relocate import moved, owner, shares_storage
-from triton_cpu.runtime.replay import LaunchEntry, TensorHandle, WatchEntry
+from triton_cpu.runtime.replay import LaunchEntry
+from triton_cpu.runtime.watch import WatchTable
 
-# Thread identifier -> launches of the recording that this thread makes. Empty nearly always: a launch asks that first.
-RECORDING: dict[int, list[CapturedLaunch]] = {}
+# Thread identifier -> recording that this thread makes. Empty nearly always: a launch asks that first.
+RECORDING: dict[int, Captured] = {}
 
 
 def capture(
@@ -30,22 +32,31 @@ def capture(
     arguments: Sequence[Any],
 ) -> None:
     """Add a launch to the recording that this thread makes, if it makes one."""
-    launches = RECORDING.get(threading.get_ident())
-    if launches is not None:
-        place = f"launch {len(launches)} of the recording (kernel {source.name!r})"
-        launches.append(CapturedLaunch(place, source, packer, function, grid, block, arguments))
+    captured = RECORDING.get(threading.get_ident())
+    if captured is not None:
+        place = f"launch {len(captured.launches)} of the recording (kernel {source.name!r})"
+        launch = CapturedLaunch(place, source, packer, function, grid, block, arguments, captured.watches)
+        captured.launches.append(launch)
 
 
 @contextlib.contextmanager
 def paused() -> Iterator[None]:
     """Launches of this thread are not captured inside, such as those that time the candidates of an autotuner."""
     thread = threading.get_ident()
-    launches = RECORDING.pop(thread, None)
+    captured = RECORDING.pop(thread, None)
     try:
         yield
     finally:
-        if launches is not None:
-            RECORDING[thread] = launches
+        if captured is not None:
+            RECORDING[thread] = captured
+
+
+class Captured:
+    """What a recording has captured: launches, and their tensors."""
+
+    def __init__(self) -> None:
+        self.launches: list[CapturedLaunch] = []
+        self.watches = WatchTable()
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,6 @@ class _Change:
     value: Any
     offset: int
     data: bytes
-    handles: dict[int, TensorHandle]  # number of the pointer -> its new tensor
 
 
 class CapturedLaunch:
@@ -80,23 +90,21 @@ class CapturedLaunch:
         grid: tuple[int, int, int],
         block: bytes,
         arguments: Sequence[Any],
+        watches: WatchTable,
     ) -> None:
         self._place, self._source, self._packer = place, source, packer
         self._function, self._grid = function, grid
         self._arguments = list(arguments)
         self._block = ctypes.create_string_buffer(block, max(len(block), SLOT_BYTES))
         self._pointers = [_Pointer(*pointer) for pointer in packer.pointers()]
-        self._handles = [TensorHandle(owner(self._argument(pointer))) for pointer in self._pointers]
-        self._watches = (WatchEntry * len(self._pointers))()
-        for number, handle in enumerate(self._handles):
-            self._watch(number, handle)
+        self._table = watches
+        self._watches = [self._watch(pointer) for pointer in self._pointers]
 
     def entry(self) -> LaunchEntry:
         """The launch as native code reads it. What it points at stays in place and belongs to this object."""
         return LaunchEntry(
-            ctypes.cast(self._function, ctypes.c_void_p).value, ctypes.addressof(self._block), *self._grid, 0,
-            ctypes.addressof(self._watches), len(self._watches),
-        )  # fmt: skip
+            ctypes.cast(self._function, ctypes.c_void_p).value, ctypes.addressof(self._block), *self._grid, 0
+        )
 
     def update(self, **values: Any) -> None:
         """Replace arguments by name for the replays to come.
@@ -127,20 +135,23 @@ class CapturedLaunch:
         for change in changes:
             ctypes.memmove(ctypes.addressof(self._block) + change.offset, change.data, len(change.data))
             self._arguments[change.index] = change.value
-            for number, handle in change.handles.items():
-                self._watch(number, handle)
+            for number, pointer in enumerate(self._pointers):
+                if pointer.index == change.index:
+                    old, self._watches[number] = self._watches[number], self._watch(pointer)
+                    if old is not None:
+                        self._table.remove(old)
 
-    def stale(self) -> str:
-        """What to say when a tensor has moved: which, and from where to where."""
-        for number, pointer in enumerate(self._pointers):
-            was = self._watches[number].expected or 0
-            if self._handles[number].value and (now := self._argument(pointer).data_ptr()) != was:
-                return (
-                    f"{self._place}: the memory of argument {self._packer.names[pointer.index]!r} was freed or moved "
-                    f"(from {was:#x} to {now:#x}); nothing was run. Record anew, or give the launch its new memory "
-                    "with recording[...].update() or recording.replace()"
-                )
-        return f"{self._place}: the memory of an argument was freed or moved while the replay began; nothing was run"
+    def stale(self, watch: int) -> str | None:
+        """What to say when the tensor in this place of the watch table has moved; None if it is not of this launch."""
+        if watch not in self._watches:
+            return None
+        pointer = self._pointers[self._watches.index(watch)]
+        was, now = self._table.expected(watch), self._argument(pointer).data_ptr()
+        return (
+            f"{self._place}: the memory of argument {self._packer.names[pointer.index]!r} was freed or moved "
+            f"(from {was:#x} to {now:#x}); nothing was run. Record anew, or give the launch its new memory with "
+            "update() or replace() of the recording"
+        )
 
     def _position(self, name: str) -> int:
         names = self._packer.names
@@ -160,19 +171,17 @@ class CapturedLaunch:
         except ArgumentError as error:
             raise self._error(index, error) from error
         offset, data = self._packer.pack_one(index, value)
-        handles = {
-            number: TensorHandle(owner(_at(value, pointer.path)))
-            for number, pointer in enumerate(self._pointers)
-            if pointer.index == index
-        }
-        return _Change(index, value, offset, data, handles)
+        return _Change(index, value, offset, data)
 
-    def _watch(self, number: int, handle: TensorHandle) -> None:
-        """From now on the tensor of this pointer must stay at the address that the block holds."""
-        start = self._pointers[number].slot * SLOT_BYTES
-        address = ctypes.c_uint64.from_buffer(self._block, start).value
-        self._watches[number] = WatchEntry(handle.value, address)
-        self._handles[number] = handle
+    def _watch(self, pointer: _Pointer) -> int | None:
+        """Place in the watch table of the tensor of this pointer, which must stay at the address that the block holds.
+
+        None for a pointer that is no tensor (a raw address): its memory is the caller's business.
+        """
+        tensor = owner(self._argument(pointer))
+        if not isinstance(tensor, torch.Tensor):
+            return None
+        return self._table.add(tensor, ctypes.c_uint64.from_buffer(self._block, pointer.slot * SLOT_BYTES).value)
 
     def _argument(self, pointer: _Pointer) -> Any:
         return _at(self._arguments[pointer.index], pointer.path)

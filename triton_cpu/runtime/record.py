@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from triton_cpu.errors import ArgumentError, LaunchError
-from triton_cpu.runtime.capture import RECORDING, CapturedLaunch
+from triton_cpu.runtime.capture import RECORDING, Captured, CapturedLaunch
 from triton_cpu.runtime.relocate import require_same_layout
 from triton_cpu.runtime.replay import LaunchEntry, replayer
 from triton_cpu.runtime.team import TEAM
+from triton_cpu.runtime.watch import WatchTable
 
 
 @contextlib.contextmanager
@@ -34,7 +35,7 @@ def record() -> Iterator[Recording]:
     if thread in RECORDING:
         raise LaunchError("this thread is recording already: record() cannot be nested")
     recording = Recording()
-    RECORDING[thread] = recording._launches
+    RECORDING[thread] = recording._captured
     try:
         yield recording
         recording._finish()
@@ -53,7 +54,8 @@ class Recording:
     """
 
     def __init__(self) -> None:
-        self._launches: list[CapturedLaunch] = []
+        self._captured = Captured()
+        self._launches = self._captured.launches
         self._start: Callable[[int], int] = functools.partial(_refuse, "it is still being made")
 
     def replay(self) -> None:
@@ -67,7 +69,7 @@ class Recording:
             _refuse("this thread is recording, and a replay is not captured", 0)
         stale = self._start(TEAM.size())
         if stale >= 0:
-            raise LaunchError(self._launches[stale].stale())
+            raise LaunchError(next(words for launch in self._launches if (words := launch.stale(stale))))
 
     def replace(self, old: Any, new: Any) -> None:
         """Let every pointer into the storage of `old` point to the same place relative to `new`, in all launches.
@@ -97,11 +99,12 @@ class Recording:
         """Make the table that native code runs."""
         self._table = (LaunchEntry * len(self._launches))(*[launch.entry() for launch in self._launches])
         count = len(self._launches)
-        run, address = replayer(), ctypes.addressof(self._table)
-        self._start = lambda threads: run(address, count, threads)
+        watches = self._captured.watches.address
+        self._start = functools.partial(replayer(), watches, ctypes.addressof(self._table), count)
 
     def _abandon(self, error: BaseException) -> None:
         self._launches.clear()
+        self._captured.watches = WatchTable()
         self._start = functools.partial(_refuse, f"its block raised {type(error).__name__}: {error}")
 
 

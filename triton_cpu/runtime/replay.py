@@ -16,46 +16,37 @@ from triton_cpu.runtime.load import link, torch_symbols
 _SYMBOLS = ("aoti_torch_get_data_ptr", "aoti_torch_new_tensor_handle", "aoti_torch_delete_tensor_object")
 
 _IR = """
-%launch = type { ptr, ptr, i32, i32, i32, i32, ptr, i64 }
+%launch = type { ptr, ptr, i32, i32, i32, i32 }
 %watch = type { ptr, ptr }
+%array = type { ptr, i64 }
 declare i32 @aoti_torch_get_data_ptr(ptr, ptr)
 
-define i64 @replay(ptr %launches, i64 %count, i32 %threads) nounwind {
+define i64 @replay(ptr %watch_table, ptr %launches, i64 %count, i32 %threads) nounwind {
 entry:
   %found = alloca ptr
+  %watches = load ptr, ptr %watch_table
+  %pwatched = getelementptr %array, ptr %watch_table, i64 0, i32 1
+  %watched = load i64, ptr %pwatched
   br label %check
 check:
-  %i = phi i64 [ 0, %entry ], [ %i1, %checked ]
-  %unchecked = icmp ult i64 %i, %count
-  br i1 %unchecked, label %tensors, label %run
-tensors:
-  %pwatches = getelementptr %launch, ptr %launches, i64 %i, i32 6
-  %watches = load ptr, ptr %pwatches
-  %pnumber = getelementptr %launch, ptr %launches, i64 %i, i32 7
-  %number = load i64, ptr %pnumber
-  br label %watch
-watch:
-  %j = phi i64 [ 0, %tensors ], [ %j1, %held ]
-  %unseen = icmp ult i64 %j, %number
-  br i1 %unseen, label %look, label %checked
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %unseen = icmp ult i64 %i, %watched
+  br i1 %unseen, label %look, label %run
 look:
-  %phandle = getelementptr %watch, ptr %watches, i64 %j
+  %phandle = getelementptr %watch, ptr %watches, i64 %i
   %handle = load ptr, ptr %phandle
-  %unwatched = icmp eq ptr %handle, null
-  br i1 %unwatched, label %held, label %ask
+  %unused = icmp eq ptr %handle, null
+  br i1 %unused, label %next, label %ask
 ask:
-  %pexpected = getelementptr %watch, ptr %watches, i64 %j, i32 1
+  %pexpected = getelementptr %watch, ptr %watches, i64 %i, i32 1
   %expected = load ptr, ptr %pexpected
   %fault = call i32 @aoti_torch_get_data_ptr(ptr %handle, ptr %found)
   %address = load ptr, ptr %found
   %answered = icmp eq i32 %fault, 0
   %same = icmp eq ptr %address, %expected
   %good = and i1 %answered, %same
-  br i1 %good, label %held, label %stale
-held:
-  %j1 = add i64 %j, 1
-  br label %watch
-checked:
+  br i1 %good, label %next, label %stale
+next:
   %i1 = add i64 %i, 1
   br label %check
 stale:
@@ -94,38 +85,44 @@ class LaunchEntry(ctypes.Structure):
         ("y", ctypes.c_int32),
         ("z", ctypes.c_int32),
         ("padding", ctypes.c_int32),
-        ("watches", ctypes.c_void_p),
-        ("watch_count", ctypes.c_int64),
     ]
 
 
 class WatchEntry(ctypes.Structure):
-    """One tensor as `replay` reads it: a handle (null: not to be looked at) and where its data must be."""
+    """One tensor as `replay` reads it: a handle (null: the entry is not in use) and where its data must be."""
 
     _fields_ = [("handle", ctypes.c_void_p), ("expected", ctypes.c_void_p)]
 
 
+class WatchArray(ctypes.Structure):
+    """An array of WatchEntry as `replay` finds it."""
+
+    _fields_ = [("entries", ctypes.c_void_p), ("length", ctypes.c_int64)]
+
+
 class TensorHandle:
-    """Shares the ownership of a tensor, so that native code may look at it. `value` is 0 for anything but a tensor."""
+    """Shares the ownership of a tensor, so that native code may look at it.
+
+    Attributes:
+        tensor: the tensor.
+        value: what native code calls it.
+    """
 
     def __init__(self, tensor: Any) -> None:
-        import torch
-
-        self.value = 0
-        if isinstance(tensor, torch.Tensor):
-            library = _library()
-            itself, handle = ctypes.c_void_p(tensor._cdata), ctypes.c_void_p()
-            if library.new(ctypes.addressof(itself), ctypes.addressof(handle)) or not handle.value:
-                raise LoadError(f"PyTorch gives no handle of a tensor ({tensor.shape}, {tensor.dtype})")
-            self.value = handle.value
-            weakref.finalize(self, library.delete, handle.value).atexit = False
+        library = _library()
+        itself, handle = ctypes.c_void_p(tensor._cdata), ctypes.c_void_p()
+        if library.new(ctypes.addressof(itself), ctypes.addressof(handle)) or not handle.value:
+            raise LoadError(f"PyTorch gives no handle of a tensor ({tensor.shape}, {tensor.dtype})")
+        self.tensor = tensor
+        self.value: int = handle.value
+        weakref.finalize(self, library.delete, handle.value).atexit = False
 
 
-def replayer() -> Callable[[int, int, int], int]:
-    """The function replay(table address, launches, threads).
+def replayer() -> Callable[[int, int, int, int], int]:
+    """The function replay(address of a WatchArray, address of an array of LaunchEntry, its length, threads).
 
-    It looks at every tensor first. It returns the index of the first launch with a tensor that has moved, having run
-    nothing, or else runs all launches in order and returns -1.
+    It looks at every tensor first. It returns the index of the first one that has moved, having run nothing, or else
+    runs all launches in order and returns -1.
     """
     return _library().replay
 
@@ -139,8 +136,8 @@ class _Library:
         )
         imports = {"aoti_torch_get_data_ptr": symbols["aoti_torch_get_data_ptr"]}
         self._code = link("replay", compile_to_object(_IR, ""), ("replay",), imports)
-        run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
-        self.replay: Callable[[int, int, int], int] = run(self._code["replay"])
+        run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32)
+        self.replay: Callable[[int, int, int, int], int] = run(self._code["replay"])
         self.new = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(symbols[_SYMBOLS[1]])
         self.delete = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(symbols[_SYMBOLS[2]])
 
