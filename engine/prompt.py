@@ -44,10 +44,13 @@ def encode_prompt(
             raise PromptError("raw prompts are texts; messages need the chat template")
         if not prompt:
             raise PromptError("the prompt is empty")
+        _require_characters(prompt)
         ids = list(tokenizer(prompt)["input_ids"])
     else:
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
-        ids = tokenizer.encode(_render(tokenizer, messages), add_special_tokens=False)
+        text = _render(tokenizer, messages)
+        _require_characters(text)
+        ids = tokenizer.encode(text, add_special_tokens=False)
     if not ids:
         raise PromptError("the prompt is empty")
     limit = config.max_position_embeddings - 1
@@ -56,6 +59,14 @@ def encode_prompt(
     if max(ids) >= config.vocab_size:
         raise PromptError(f"the tokenizer gave id {max(ids)}, but the model's vocab_size is {config.vocab_size}")
     return ids
+
+
+def _require_characters(text: str) -> None:
+    """Raise PromptError for halves of surrogate pairs, which stand for bytes that are no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise PromptError(f"the prompt is not valid Unicode: {error}") from error
 
 
 def _render(tokenizer: "PreTrainedTokenizerBase", messages: list[Mapping[str, str]]) -> str:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from statistics import mean, median
 
 from engine.bench.decoders import Answer, Decode
+from engine.errors import EngineError
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,14 @@ def answers_in_turn(
 
 
 def compare(answers: Mapping[str, Sequence[Answer]], weight_bytes: int, gb_per_s: float) -> list[Row]:
-    """A row per mode. `answers` must have the modes "none" and "transformers"; prompts with one token are left out."""
+    """A row per mode. `answers` must have the modes "none" and "transformers"; answers of one token are left out.
+
+    Raises EngineError if no answer has more.
+    """
     count = len(answers["none"])
     measured = [i for i in range(count) if all(given[i].tokens_per_s > 0 for given in answers.values())]
+    if not measured:
+        raise EngineError("no answer has more than one token, so there is no speed to measure; use another model")
     rows = []
     for mode, given in answers.items():
         speed = median(given[i].tokens_per_s for i in measured)

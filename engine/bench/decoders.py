@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from transformers import AutoModelForCausalLM
 from transformers.generation import BaseStreamer
+from transformers.utils.logging import disable_progress_bar
 
 from engine.build import Engine
 from engine.config import SamplingParams
@@ -39,6 +40,7 @@ def own_decoding(llm: LLM, params: SamplingParams) -> Decode:
 
 def transformers_decoding(engine: Engine, params: SamplingParams) -> Decode:
     """Greedy answers of transformers' generate on the files, dtype and prompts of an engine."""
+    disable_progress_bar()  # the command line has its own display
     dtype = getattr(torch, engine.config.dtype)
     model = AutoModelForCausalLM.from_pretrained(engine.directory, dtype=dtype, local_files_only=True).eval()
 

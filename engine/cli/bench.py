@@ -11,22 +11,31 @@ from rich.table import Table
 
 from engine.cli.display import loading_display, print_slow_parts
 from engine.config import SamplingParams, SpeculativeConfig
+from engine.errors import EngineError
 
 if TYPE_CHECKING:
     from engine.bench.compare import Row
 
 HELP = "measure decoding speed against transformers and the memory bandwidth"
 NEW_TOKENS = 64
+MODEL_HELP = "a Hugging Face directory, a .gguf file, or smollm2, the embedded model (default)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.add_argument("--model", default="smollm2", metavar="MODEL", help=MODEL_HELP)
+    parser.add_argument(
+        "--max-new-tokens", type=int, default=NEW_TOKENS, metavar="N", help=f"of each answer (default: {NEW_TOKENS})"
+    )
+    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: as many as PyTorch uses)")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and print. Raises EngineError if the embedded model is not installed."""
-    params = SamplingParams(max_new_tokens=NEW_TOKENS)
+    """Measure and print. Raises EngineError for what the user can correct."""
+    params = SamplingParams(max_new_tokens=arguments.max_new_tokens)
+    if params.max_new_tokens < 2:
+        raise EngineError(f"max_new_tokens is {params.max_new_tokens}; speed needs answers of at least 2 tokens")
     with loading_display() as progress:
         import torch
 
@@ -36,9 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
         from engine.llm import LLM
         from engine.progress import of_stage
 
+        plain = LLM(arguments.model, threads=arguments.threads, progress=progress)
+        speculative = LLM(arguments.model, SpeculativeConfig("ngram"))
         bandwidth = read_bandwidth()
-        plain = LLM()
-        speculative = LLM(speculative=SpeculativeConfig("ngram"))
         engine, prompts = plain.engine, fixed_prompts()
         modes = {
             "transformers": transformers_decoding(engine, params),
@@ -54,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
         "model": engine.config.model,
         "dtype": engine.config.dtype,
         "prompts": len(prompts),
-        "new_tokens": NEW_TOKENS,
+        "max_new_tokens": params.max_new_tokens,
         "weight_bytes_per_token": engine.weight_bytes,
         "read_bandwidth_gb_s": bandwidth.gb_per_s,
         "read_bandwidth_method": bandwidth.method,
@@ -65,14 +74,15 @@ def run(arguments: argparse.Namespace) -> int:
         for name, value in facts.items():
             print(f"{name.replace('_', ' ')}: {value}")
         Console().print(_table(rows, len(prompts)))
+        print("speedup: over transformers, median of the prompts; as plain: answers with the tokens of plain decoding")
     return 0
 
 
 def _table(rows: Sequence["Row"], prompts: int) -> Table:
     table = Table()
-    names = ("mode", "tokens/s", "of roofline", "accept length", "vs transformers", "vs plain", "same tokens as plain")
+    names = ("mode", "tokens/s", "of roofline", "accept length", "speedup", "over plain", "as plain")
     for name in names:
-        table.add_column(name, justify="left" if name == "mode" else "right")
+        table.add_column(name, justify="left" if name == "mode" else "right", no_wrap=name == "mode")
     for row in rows:
         table.add_row(
             row.mode,
@@ -81,6 +91,6 @@ def _table(rows: Sequence["Row"], prompts: int) -> Table:
             "" if row.accept_length is None else f"{row.accept_length:.2f}",
             f"{row.speedup:.2f}x",
             f"{row.speedup_over_plain:.2f}x",
-            f"{row.same_as_plain} of {prompts}",
+            f"{row.same_as_plain}/{prompts}",
         )
     return table

@@ -87,7 +87,7 @@ def read_json_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises ModelError naming the file if it is absent, unreadable or something else."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(values, dict):
         raise ModelError(f"{path}: holds a JSON {type(values).__name__}, not an object")

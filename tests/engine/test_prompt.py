@@ -55,6 +55,12 @@ def test_an_empty_prompt_is_refused(config, prompt, raw):
         encode_prompt(TOKENIZER, config, prompt, raw=raw)
 
 
+@pytest.mark.parametrize("raw", [True, False], ids=["raw", "chat"])
+def test_bytes_that_are_no_text_are_refused(config, raw):
+    with pytest.raises(PromptError, match=r"not valid Unicode: .*surrogates not allowed"):
+        encode_prompt(TOKENIZER, config, "a\udcff", raw=raw)
+
+
 def test_a_last_message_of_white_space_is_refused(config):
     with pytest.raises(PromptError, match="empty"):
         encode_prompt(TOKENIZER, config, " \n")

@@ -1,4 +1,4 @@
-"""The embedded model at length: long answers and prompts, other trees, transformers' own greedy search. Run by make soak."""
+"""The embedded model at length: long answers and prompts, other trees, transformers' greedy search (make soak)."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ PROMPTS = {
     "numbers": "Count from 1 to 60, separated by commas.",
     "table": "Write a Markdown table of the first ten elements with symbol, name and atomic number.",
     "json": "Give three fictional users as a JSON list with id, name, email and city.",
-    "code": "Write a Python class for a stack with push, pop, peek and len, each with a docstring, then rewrite it with logs.",
+    "code": "Write a Python class for a stack with push, pop, peek and len, each with a docstring, then again.",
     "poem": "Write a poem of four stanzas in which every line begins with the word River.",
     "unicode": "Écris trois phrases en français, puis les mêmes en 日本語, avec des emoji 🎉.",
     "rewrite": "Rewrite this text with every sentence unchanged, but with 'bridge' replaced by 'dam': " + PARAGRAPH,
