@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import weakref
+from itertools import pairwise
 
 import pytest
 import torch
@@ -244,6 +245,45 @@ def test_memory_that_went_is_a_loud_error_and_nothing_runs(change, which):
     recording[1].update(**{which: new})
     recording.replay()
     assert counter.item() == 2
+
+
+def test_long_recordings_watch_every_tensor():
+    buffers = [torch.ones(16) for _ in range(201)]
+    with record() as recording:
+        for source, out in pairwise(buffers):
+            scale(source, 0.5, out)
+    for buffer in buffers[1:]:
+        buffer.zero_()
+    recording.replay()
+    assert_equal(buffers[100], torch.full((16,), 0.5**100))
+    free(buffers[200])
+    with pytest.raises(LaunchError, match=r"launch 199 .*'y'"):
+        recording.replay()
+    last = torch.zeros(16)
+    recording.replace(buffers[200], last)
+    recording.replay()
+    assert_equal(last[:1], buffers[199][:1] * 0.5)
+
+
+def test_tensors_patched_in_one_launch_stay_watched_for_the_others():
+    x = numbers()
+    with record() as recording:
+        scale(x, 2.0)
+        y = scale(x, 3.0)
+    for seed in range(200):
+        new = numbers(seed=seed)
+        recording[0].update(x=new)
+        recording.replay()
+    assert_equal(y, x * 3.0)
+    free(x)
+    with pytest.raises(LaunchError, match=r"launch 1 .*'x'"):
+        recording.replay()
+    recording[1].update(x=new)
+    recording.replay()
+    assert_equal(y, new * 3.0)
+    free(new)
+    with pytest.raises(LaunchError, match=r"launch 0 .*'x'"):
+        recording.replay()
 
 
 def test_memory_freed_through_the_base_of_a_view_is_noticed():
