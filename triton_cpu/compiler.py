@@ -89,10 +89,18 @@ class CPUBackend(BaseBackend):  # type: ignore[misc]  # triton has no type infor
 
 def _simplify(module: Any, metadata: dict[str, Any]) -> Any:
     """Stage ttir: inline calls, remove tensor descriptors, fold and hoist."""
+    from triton_cpu.ttir.descriptors import descriptor_ranks, fix_last_strides
+
+    kernel = module.get_entry_func_name()
+    ranks = descriptor_ranks(module.get_function(kernel))
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
     passes.common.add_inliner(manager)
     passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
+    manager.run(module, "triton_cpu.descriptors")
+    fix_last_strides(module, module.get_function(kernel), ir.builder(module.context), ranks)
+    manager = ir.pass_manager(module.context)
+    manager.enable_debug()
     passes.ttir.add_combine(manager)
     passes.common.add_canonicalizer(manager)
     passes.common.add_cse(manager)

@@ -36,5 +36,6 @@ def lower_module(ttir: str, options: CPUOptions) -> Lowered:
     """
     from triton_cpu.lower.function import lower_function  # llvmlite's and torch's users alike import this package
     from triton_cpu.ttir.read import read_module
+    from triton_cpu.ttir.unit_dims import expand_unit_dims
 
-    return lower_function(read_module(ttir), options)
+    return lower_function(expand_unit_dims(read_module(ttir)), options)
