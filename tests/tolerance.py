@@ -42,6 +42,22 @@ TOLERANCES: dict[str, Tolerance] = {
     "attention f32": Tolerance(1e-5, 1e-5, 2e-6, "another order of two sums in f32, and another exp"),
     "attention bf16": Tolerance(4e-3, 2**-6, 4e-3, "weights and result are rounded to bf16 (2^-9 each)"),
     "attention f16": Tolerance(5e-4, 2**-9, 5e-4, "weights and result are rounded to f16 (2^-12 each)"),
+    "attention gradient f32": Tolerance(1e-5, 1e-5, 2e-6, "as attention, through three products"),
+    "attention gradient bf16": Tolerance(
+        4e-2, 2**-6, 1e-2, "weights, their gradient and the result are rounded to bf16"
+    ),
+    "attention gradient f16": Tolerance(5e-3, 2**-9, 1e-3, "weights, their gradient and the result are rounded to f16"),
+    "softmax f32": Tolerance(1e-7, 1e-6, 1e-6, "another exp, and another order of a sum in f32"),
+    "softmax bf16": Tolerance(1e-6, 2**-7, 1e-3, _BF16_ROUND),
+    "softmax f16": Tolerance(1e-7, 2**-10, 2e-4, _F16_ROUND),
+    "layer_norm f32": Tolerance(2e-6, 2e-6, 1e-6, _F32_SUM),
+    "layer_norm bf16": Tolerance(1e-4, 2**-7, 1e-3, _BF16_ROUND),
+    "layer_norm f16": Tolerance(2e-5, 2**-10, 2e-4, _F16_ROUND),
+    "layer_norm gradient f32": Tolerance(2e-5, 1e-5, 2e-6, _F32_SUM),
+    "layer_norm gradient bf16": Tolerance(1e-3, 2**-7, 1e-3, _BF16_ROUND),
+    "layer_norm gradient f16": Tolerance(2e-4, 2**-10, 2e-4, _F16_ROUND),
+    "library function f32": Tolerance(1e-7, 5e-7, 1e-7, "functions of two libraries: relative error 2^-22 at most"),
+    "library function f64": Tolerance(1e-15, 1e-15, 3e-16, "functions of two libraries: relative error 2^-51 at most"),
     "logits f32": Tolerance(1e-3, 1e-4, 1e-5, "every layer sums in another order than the other implementation"),
     "logits bf16": Tolerance(
         0.4, 0.01, 0.03, "ten roundings to bf16 (2^-9) a layer; transformers in bf16 is as far from f32: 0.02 (rms)"
