@@ -56,8 +56,8 @@ TOLERANCES: dict[str, Tolerance] = {
     "layer_norm gradient f32": Tolerance(2e-5, 1e-5, 2e-6, _F32_SUM),
     "layer_norm gradient bf16": Tolerance(1e-3, 2**-7, 1e-3, _BF16_ROUND),
     "layer_norm gradient f16": Tolerance(2e-4, 2**-10, 2e-4, _F16_ROUND),
-    "library function f32": Tolerance(1e-7, 5e-7, 1e-7, "functions of two libraries: relative error 2^-22 at most"),
-    "library function f64": Tolerance(1e-15, 1e-15, 3e-16, "functions of two libraries: relative error 2^-51 at most"),
+    "library_function f32": Tolerance(1e-7, 5e-7, 1e-7, "functions of two libraries: relative error 2^-22 at most"),
+    "library_function f64": Tolerance(1e-15, 1e-15, 3e-16, "functions of two libraries: relative error 2^-51 at most"),
     "logits f32": Tolerance(1e-3, 1e-4, 1e-5, "every layer sums in another order than the other implementation"),
     "logits bf16": Tolerance(
         0.4, 0.01, 0.03, "ten roundings to bf16 (2^-9) a layer; transformers in bf16 is as far from f32: 0.02 (rms)"
