@@ -1,6 +1,5 @@
 """What cannot be lowered is an error that names the operation and the line of the kernel's source."""
 
-import inspect
 from pathlib import Path
 
 import pytest
@@ -36,16 +35,6 @@ def nested_kernel(x, n, B: tl.constexpr):
     for _ in range(n):
         if n > 3:
             tl.store(x + i, assembly(tl.load(x + i)))
-
-
-@triton.jit(noinline=True)
-def apart(x):
-    return x + 1
-
-
-@triton.jit
-def calling_kernel(x):
-    tl.store(x, apart(tl.load(x)))
 
 
 @triton.jit
@@ -89,13 +78,6 @@ def test_nothing_is_written_by_a_kernel_that_does_not_compile():
     with pytest.raises(UnsupportedOpError):
         assembly_kernel[(1,)](x, B=16)
     assert torch.equal(x, torch.arange(16, dtype=torch.int32))
-
-
-def test_functions_that_are_not_inlined():
-    with pytest.raises(UnsupportedOpError, match="noinline") as caught:
-        calling_kernel[(1,)](torch.zeros(1))
-    _, first = inspect.getsourcelines(apart.fn)
-    assert int(caught.value.location.split(":")[-2]) in range(first, first + 4)
 
 
 def test_functions_of_reductions_that_touch_the_world():

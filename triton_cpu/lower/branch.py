@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from triton_cpu.errors import UnsupportedOpError
 from triton_cpu.llvm.builder import Value
 from triton_cpu.llvm.types import PTR, Type
 from triton_cpu.lower.context import Context
 from triton_cpu.lower.rules import eager
 from triton_cpu.ttir.attributes import integers
-from triton_cpu.ttir.nodes import Node, Var
+from triton_cpu.ttir.nodes import Block, Node, Var
 
 
 @eager("scf.if")
@@ -89,10 +91,30 @@ def reserve_arguments(cx: Context, label: str, arguments: list[Var]) -> None:
 
 @eager("tt.return")
 def leave(cx: Context, node: Node) -> None:
-    """End of the program."""
-    if node.operands:
-        raise UnsupportedOpError("tt.return with values", node.location)
-    cx.b.emit("ret void")
+    """End of the program, or of a function, whose values its call takes."""
+    if not cx.calls:
+        cx.b.emit("ret void")
+
+
+def run_blocks(cx: Context, blocks: list[Block], end: str, leave: Callable[[Node], None]) -> None:
+    """Carry out the blocks of a function in place; `leave` takes the values of each operation `end`."""
+    b = cx.b
+    outer = dict(cx.labels)  # labels are unique in a region only
+    after = b.name("returned")
+    for block in blocks[1:]:
+        cx.labels[block.label] = b.name("block")
+        reserve_arguments(cx, block.label, block.arguments)
+    for block in blocks:
+        if block is not blocks[0]:
+            b.start(cx.labels[block.label])
+            take_arguments(cx, block.arguments)
+        last = cx.run(block)
+        if last.name == end:
+            leave(last)
+            b.branch(after)
+        cx.forget()
+    b.start(after)
+    cx.labels = outer
 
 
 @eager("scf.yield", "scf.condition")

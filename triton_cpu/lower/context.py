@@ -54,6 +54,8 @@ class Context:
         self.program: Sequence[Value] = ()  # program ids, then numbers of programs, i32
         self.used: set[Var] = set()  # operands of any operation of the function
         self.kept: set[Var] = set()  # tensors to put into memory for other blocks of the function
+        self.functions: dict[str, Node] = {}  # that may be called
+        self.calls: list[str] = []  # those that are being called
         self.uses_tiles = False
         self._memo: list[dict[tuple[Var, Place, int | None, int], Lane]] = [{}]
 

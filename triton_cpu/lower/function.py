@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 
 from triton_cpu.analysis.materialise import outside_uses
-from triton_cpu.errors import CompileError, UnsupportedOpError
+from triton_cpu.errors import CompileError
 from triton_cpu.llvm.builder import Builder, Value
 from triton_cpu.llvm.types import I32, Type, stored
 from triton_cpu.lower import Lowered
@@ -17,8 +17,8 @@ from triton_cpu.options import CPUOptions
 from triton_cpu.ttir.nodes import Node
 
 FAMILIES = (
-    "arith", "atomic", "branch", "cast", "debug", "dot", "lookup", "loop", "mapped", "math", "memory", "pointer",
-    "program", "reduce", "scan", "shape",
+    "arith", "atomic", "branch", "call", "cast", "debug", "dot", "lookup", "loop", "mapped", "math", "memory",
+    "pointer", "program", "reduce", "scan", "shape",
 )  # fmt: skip
 _PROGRAM = tuple(Value(f"%{name}", I32) for name in ("pid0", "pid1", "pid2", "np0", "np1", "np2"))
 _CHUNK = {"avx512": 64, "avx2": 32}  # elements of a chunk
@@ -30,8 +30,6 @@ def lower_function(functions: list[Node], options: CPUOptions) -> Lowered:
     for family in FAMILIES:
         importlib.import_module(f"triton_cpu.lower.{family}")  # enters its rules
     kernel, *others = sorted(functions, key=lambda function: "private" in function.attributes.get("sym_visibility", ""))
-    if others:
-        raise UnsupportedOpError("a call of a noinline function", others[0].location)
     name = kernel.attributes["sym_name"].strip('"')
     machine = _machine(options)
     b = Builder({}, {}, machine.features)
@@ -43,7 +41,9 @@ def lower_function(functions: list[Node], options: CPUOptions) -> Lowered:
             raise CompileError(f"argument {place} of {name} is a tensor: kernels take scalars and pointers")
         cx.forms[argument] = Value(f"%a{place}", Type(argument.type.elem))
     cx.program = _PROGRAM
-    nodes = [inner for block in blocks for node in block.nodes for inner in (node, *node.nested())]
+    cx.functions = {other.attributes["sym_name"].strip('"'): other for other in others}
+    every = [block for function in functions for block in function.regions[0]]
+    nodes = [inner for block in every for node in block.nodes for inner in (node, *node.nested())]
     cx.used = {operand for node in nodes for operand in node.operands}
     cx.kept = outside_uses(blocks)
     for block in blocks:
@@ -66,7 +66,7 @@ def lower_function(functions: list[Node], options: CPUOptions) -> Lowered:
             "entry:",
             *body,
             "}",
-            grid_functions(types, b.arena_bytes, cx.uses_tiles, programs_per_fork(blocks)),
+            grid_functions(types, b.arena_bytes, cx.uses_tiles, programs_per_fork(every)),
             *b.globals.values(),
             *b.declarations.values(),
         ]

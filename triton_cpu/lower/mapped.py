@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triton_cpu.errors import UnsupportedOpError
-from triton_cpu.lower.branch import reserve_arguments, take_arguments
+from triton_cpu.lower.branch import run_blocks
 from triton_cpu.lower.context import Context
 from triton_cpu.lower.lanes import Buffer, Place
 from triton_cpu.lower.rules import eager
@@ -26,7 +26,8 @@ def map_elementwise(cx: Context, node: Node) -> None:
         entry = node.regions[0][0]
         for argument, (operand, place) in zip(entry.arguments, arguments, strict=True):
             cx.forms[argument] = cx.evaluate(operand, place, None, 0)
-        _run(cx, node, [(out, place) for out in outs for place in places])
+        targets = [(out, place) for out in outs for place in places]
+        run_blocks(cx, node.regions[0], "tt.map_elementwise.return", lambda end: _store(cx, targets, end))
 
     cx.each((*sizes[:-1], sizes[-1] // pack), None, call)
     for result, out in zip(node.results, outs, strict=True):
@@ -34,26 +35,9 @@ def map_elementwise(cx: Context, node: Node) -> None:
     cx.forget()
 
 
-def _run(cx: Context, node: Node, targets: list[tuple[Buffer, Place]]) -> None:
-    """The blocks of the function; the one that returns stores the results."""
-    b, blocks = cx.b, node.regions[0]
-    outer = dict(cx.labels)  # labels are unique in a region only
-    after = b.name("mapped")
-    for block in blocks[1:]:
-        cx.labels[block.label] = b.name("block")
-        reserve_arguments(cx, block.label, block.arguments)
-    for block in blocks:
-        if block is not blocks[0]:
-            b.start(cx.labels[block.label])
-            take_arguments(cx, block.arguments)
-        end = cx.run(block)
-        if end.name == "tt.map_elementwise.return":
-            for (out, place), value in zip(targets, end.operands, strict=True):
-                cx.write(out, place, None, cx.scalar(value))
-            b.branch(after)
-        cx.forget()
-    b.start(after)
-    cx.labels = outer
+def _store(cx: Context, targets: list[tuple[Buffer, Place]], end: Node) -> None:
+    for (out, place), value in zip(targets, end.operands, strict=True):
+        cx.write(out, place, None, cx.scalar(value))
 
 
 @eager("tt.map_elementwise.return")
