@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from triton_cpu.llvm import vecmath
+from triton_cpu.llvm import inverse_trig, vecmath
 from triton_cpu.llvm.builder import Builder, Value
 from triton_cpu.llvm.libm import per_lane
 from triton_cpu.llvm.types import Type
@@ -41,9 +41,10 @@ _VECTOR: dict[str, vecmath.Unary] = {
 }
 # libdevice names that the C library has under the same name, for f32 (name + "f") and f64
 _C_LIBRARY = (
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosh", "erfc", "fdim", "fmod", "hypot",
-    "lgamma", "logb", "nextafter", "pow", "remainder", "sinh", "tan", "tgamma",
+    "acosh", "asinh", "atanh", "cbrt", "cosh", "erfc", "fdim", "fmod", "hypot", "lgamma", "logb", "nextafter", "pow",
+    "remainder", "sinh", "tan", "tgamma",
 )  # fmt: skip
+_C_LIBRARY_F64 = ("acos", "asin", "atan", "atan2")  # of which f32 is inline code
 
 
 def _library(name: str) -> Elementwise:
@@ -119,6 +120,11 @@ EXTERN: dict[str, Elementwise] = {
     **_both(dict(_VECTOR)),
     **_both({"copysign": _copysign, "fma": vecmath.fma}),
     **{f"__nv_{name}{suffix}": _library(name + suffix) for name in _C_LIBRARY for suffix in ("f", "")},
+    **{f"__nv_{name}": _library(name) for name in _C_LIBRARY_F64},
+    "__nv_acosf": inverse_trig.acos_f32,
+    "__nv_asinf": inverse_trig.asin_f32,
+    "__nv_atanf": inverse_trig.atan_f32,
+    "__nv_atan2f": inverse_trig.atan2_f32,
     **{f"__nv_fast_{name}f": _VECTOR[name] for name in ("cos", "exp", "exp10", "log", "log10", "log2", "sin")},
     "__nv_fast_tanf": _library("tanf"),
     "__nv_fast_powf": _library("powf"),

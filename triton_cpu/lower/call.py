@@ -1,6 +1,6 @@
 """Calls of functions: their operations are carried out in place of the call.
 
-Triton's inliner has done so before, except for functions with an early return in loops and branches, and those marked noinline.
+Triton inlines before, all but functions marked noinline, and in loops and branches those with an early return.
 """
 
 from __future__ import annotations
