@@ -6,6 +6,7 @@ from triton_cpu.llvm import lanewise
 from triton_cpu.llvm.builder import Builder, Value
 from triton_cpu.llvm.types import I1, PTR, SIZES, Type, spelled, stored
 
+_REGISTER = 32  # bytes that AVX2 loads under a mask as fast as without one; its masked stores are slow on some machines
 _AS_INTEGER = {"half": "i16"}  # of which LLVM would split masked accesses into branches
 
 
@@ -22,7 +23,8 @@ def store(b: Builder, value: Value, pointer: Value) -> None:
 def masked_load(b: Builder, elem: str, pointer: Value, mask: Value, other: Value) -> Value:
     """Neighbouring elements; lanes without mask are not touched and read `other`."""
     instead = _bits(b, to_memory(b, other))
-    if SIZES[elem] in b.masked_sizes:
+    by_instruction = SIZES[elem] in b.masked_sizes
+    if b.gathers or (by_instruction and SIZES[elem] * instead.type.lanes <= _REGISTER):
         return from_memory(b, b.masked_load(instead.type, pointer, mask, instead), elem)
     every, some, after = b.name("every"), b.name("some"), b.name("after")
     b.branch_if(_all(b, mask), every, some)
@@ -30,7 +32,10 @@ def masked_load(b: Builder, elem: str, pointer: Value, mask: Value, other: Value
     whole = b.load(instead.type, pointer)
     b.branch(after)
     b.start(some)
-    part = lanewise.load(b, pointer, mask, instead)
+    if by_instruction:
+        part = b.masked_load(instead.type, pointer, mask, instead)
+    else:
+        part = lanewise.load(b, pointer, mask, instead)
     b.branch(after)
     b.start(after)
     value = b.value(whole.type, f"phi {whole.type} [ {whole.text}, %{every} ], [ {part.text}, %{some} ]")
@@ -48,7 +53,7 @@ def gather(b: Builder, elem: str, pointers: Value, mask: Value, other: Value) ->
 def masked_store(b: Builder, value: Value, pointer: Value, mask: Value) -> None:
     """Store neighbouring elements where the mask is set."""
     kept = _bits(b, to_memory(b, value))
-    if SIZES[value.type.elem] in b.masked_sizes:
+    if b.gathers:
         b.masked_store(kept, pointer, mask)
         return
     every, some, after = b.name("every"), b.name("some"), b.name("after")
@@ -57,7 +62,10 @@ def masked_store(b: Builder, value: Value, pointer: Value, mask: Value) -> None:
     b.store(kept, pointer)
     b.branch(after)
     b.start(some)
-    lanewise.store(b, kept, pointer, mask)
+    if SIZES[value.type.elem] in b.masked_sizes:
+        b.masked_store(kept, pointer, mask)
+    else:
+        lanewise.store(b, kept, pointer, mask)
     b.branch(after)
     b.start(after)
 
