@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 import gguf
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from engine.errors import ModelError
@@ -20,7 +20,8 @@ from engine.knobs import cache_directory
 from engine.model.config import ModelConfig, parse_config, read_config, read_json_object
 from engine.model.gguf_metadata import ROPE_FACTORS, config_values, generation_values, read_metadata
 from engine.model.gguf_tokenizer import build_tokenizer
-from engine.model.weights import SINGLE_FILE, Progress, read_headers
+from engine.model.weights import SINGLE_FILE, read_headers
+from engine.progress import StageProgress
 
 FORMAT = 1  # raise it when the converted files change: older directories are then rebuilt
 MANIFEST = "triton_spec.json"
@@ -39,7 +40,7 @@ BLOCK_NAMES = {
 }
 
 
-def converted_directory(file: Path, progress: Progress | None = None) -> Path:
+def converted_directory(file: Path, progress: StageProgress | None = None) -> Path:
     """The Hugging Face directory of a GGUF file: from the cache, or converted now and put there in one step.
 
     The key is the file's path, size and time of change. The weights are stored as bf16, so that float32 and bfloat16
@@ -50,21 +51,23 @@ def converted_directory(file: Path, progress: Progress | None = None) -> Path:
     identity = f"{FORMAT}\0{file.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
     key = hashlib.sha256(identity.encode()).hexdigest()[:16]
     target = cache_directory() / f"{file.stem}-{key}"
-    if target.exists():
+    damaged = target.exists()
+    if damaged:
         try:
             check_converted(target)
             return target
         except ModelError as error:
             warnings.warn(f"the converted model in {target} is damaged and is built again: {error}", stacklevel=2)
-            shutil.rmtree(target, ignore_errors=True)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="converting-", dir=target.parent) as scratch:
             made = Path(scratch) / "model"
             made.mkdir()
             convert(file, made, progress)
+            if damaged:
+                target.rename(Path(scratch) / "damaged")  # in one step: another process may be looking at it
             _publish(made, target)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # the latter for weights that find no room
         raise ModelError(
             f"{target.parent}: the converted model cannot be written ({error}); set TRITON_SPEC_CACHE to a "
             "directory with room"
@@ -74,7 +77,9 @@ def converted_directory(file: Path, progress: Progress | None = None) -> Path:
 
 def check_converted(directory: Path) -> None:
     """Raise ModelError if a converted directory is incomplete: weights by their header, other files by their digest."""
-    digests = read_json_object(directory / MANIFEST).get("sha256", {})
+    digests = read_json_object(directory / MANIFEST).get("sha256")
+    if not isinstance(digests, dict) or "config.json" not in digests:
+        raise ModelError(f"{directory / MANIFEST}: lists no digests")
     for name, digest in digests.items():
         path = directory / name
         if not path.is_file() or _digest(path) != digest:
@@ -83,7 +88,7 @@ def check_converted(directory: Path) -> None:
     read_config(directory)
 
 
-def convert(file: Path, directory: Path, progress: Progress | None = None) -> None:
+def convert(file: Path, directory: Path, progress: StageProgress | None = None) -> None:
     """Write config.json, generation_config.json, tokenizer files and bf16 weights of a GGUF file into `directory`.
 
     `progress` is called with bytes of the GGUF file's tensors. Raises ModelError naming the file.
@@ -107,7 +112,7 @@ def convert(file: Path, directory: Path, progress: Progress | None = None) -> No
     (directory / MANIFEST).write_text(json.dumps(manifest, indent=2), encoding="utf-8")
 
 
-def _dequantised(reader: Any, config: ModelConfig, progress: Progress | None) -> Mapping[str, torch.Tensor]:
+def _dequantised(reader: Any, config: ModelConfig, progress: StageProgress | None) -> Mapping[str, torch.Tensor]:
     """Every tensor in bf16 under its Hugging Face name, query and key rows back in half-split rotary order."""
     total = sum(int(tensor.n_bytes) for tensor in reader.tensors)
     done, weights = 0, {}
@@ -130,7 +135,12 @@ def _dequantised(reader: Any, config: ModelConfig, progress: Progress | None) ->
 
 
 def half_split_rows(weight: torch.Tensor, heads: int) -> torch.Tensor:
-    """Undo llama.cpp's interleaving of a projection's rows [heads * head_dim, ...]: pairs (i, i + D/2) again."""
+    """Undo llama.cpp's interleaving of a projection's rows [heads * head_dim, ...]: pairs (i, i + D/2) again.
+
+    Raises ModelError for a number of rows that cannot be that of so many heads.
+    """
+    if weight.shape[0] % (2 * heads):
+        raise ModelError(f"a query or key projection has {weight.shape[0]} rows, which are not {heads} heads of pairs")
     paired = weight.reshape(heads, -1, 2, *weight.shape[1:])  # llama.cpp stores channel i next to channel i + D/2
     return paired.transpose(1, 2).reshape(weight.shape).contiguous()
 
@@ -148,7 +158,10 @@ def hugging_face_name(name: str) -> str:
 
 
 def _publish(made: Path, target: Path) -> None:
-    """Move a finished directory into place; if another process was faster, its result is used."""
+    """Move a finished directory into place; if another process was faster, its result is used.
+
+    Raises ModelError if that result is damaged.
+    """
     for path in made.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -157,6 +170,7 @@ def _publish(made: Path, target: Path) -> None:
     except OSError:
         if not target.is_dir():
             raise
+        check_converted(target)
 
 
 def _digest(path: Path) -> str:

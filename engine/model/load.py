@@ -8,7 +8,8 @@ from dispatch.plan import Plan
 from engine.model.config import ModelConfig
 from engine.model.llama import Llama
 from engine.model.table import family_of
-from engine.model.weights import Progress, load_weights
+from engine.model.weights import load_weights
+from engine.progress import StageProgress
 
 
 def load_model(
@@ -17,7 +18,7 @@ def load_model(
     plan: Plan,
     dtype: torch.dtype,
     context_length: int,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> Llama:
     """Build the model of `config` over the ops of `plan` and fill its weights in `dtype` from the directory.
 

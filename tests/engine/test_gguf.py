@@ -1,6 +1,7 @@
 """GGUF files: converted once to what transformers would run, cached, rebuilt when damaged, refused when unknown."""
 
 import json
+import resource
 import shutil
 import time
 import warnings
@@ -11,9 +12,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoTokenizer, LlamaForCausalLM
 
-from engine.errors import ModelError
+from engine.errors import EngineError, ModelError
 from engine.model.config import read_config
-from engine.model.gguf import MANIFEST, check_converted, converted_directory
+from engine.model.gguf import MANIFEST, check_converted, converted_directory, half_split_rows
 from engine.model.locate import model_directory
 from tests.tiny import VOCAB_SIZE, tiny_model, tiny_tokenizer
 from tests.tiny_gguf import write_gguf
@@ -157,6 +158,19 @@ def test_of_two_conversions_at_once_the_first_to_finish_is_kept(file):
     check_converted(others[0])
 
 
+def test_a_damaged_result_of_another_conversion_is_not_used(file, cache):
+    key = converted_directory(file).name
+    shutil.rmtree(cache / key)
+
+    def damaged_by_another(done, total):
+        if done == total:
+            (cache / key).mkdir(exist_ok=True)
+            (cache / key / MANIFEST).write_text("{}")
+
+    with pytest.raises(ModelError, match="lists no digests"):
+        converted_directory(file, damaged_by_another)
+
+
 def test_a_changed_file_is_converted_again(file):
     first = converted_directory(file)
     time.sleep(0.01)
@@ -185,6 +199,7 @@ def garble(name):
         garble("tokenizer.json"),
         garble("config.json"),
         garble(MANIFEST),
+        lambda directory: (directory / MANIFEST).write_text('{"sha256": []}'),
         lambda directory: (directory / "tokenizer.json").unlink(),
         lambda directory: (directory / MANIFEST).unlink(),
         lambda directory: shutil.rmtree(directory) or directory.mkdir(),
@@ -195,6 +210,7 @@ def garble(name):
         "tokenizer zeroed",
         "config zeroed",
         "manifest zeroed",
+        "manifest of another form",
         "tokenizer missing",
         "manifest missing",
         "everything missing",
@@ -258,6 +274,27 @@ def test_a_cache_that_cannot_be_written_names_the_remedy(tmp_path, monkeypatch, 
     monkeypatch.setenv("TRITON_SPEC_CACHE", str(tmp_path / "occupied"))
     with pytest.raises(ModelError, match=r"occupied.*TRITON_SPEC_CACHE"):
         converted_directory(file)
+
+
+def test_a_disk_without_room_for_the_weights_names_the_remedy(file):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, hard))  # bytes: more than the tokenizer, less than the weights
+    try:
+        with pytest.raises(ModelError, match=r"cannot be written .*File too large.*TRITON_SPEC_CACHE"):
+            converted_directory(file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_home_that_nobody_knows_names_the_remedy(monkeypatch, file):
+    monkeypatch.setenv("TRITON_SPEC_CACHE", "~nobody-has-this-name/cache")
+    with pytest.raises(EngineError, match="TRITON_SPEC_CACHE"):
+        converted_directory(file)
+
+
+def test_rows_that_are_not_those_of_the_heads_are_refused():
+    with pytest.raises(ModelError, match="79 rows, which are not 2 heads"):
+        half_split_rows(torch.zeros(79, 4), 2)
 
 
 def test_the_embedded_model_is_smollm2_instruct():

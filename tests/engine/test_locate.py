@@ -50,8 +50,10 @@ def test_an_absent_embedded_model_names_the_command(tmp_path, monkeypatch, insta
         ("smollm3", ["smollm3", "no such model", "'smollm2'"]),
         ("missing.gguf", ["missing.gguf", "no such model"]),
         ("", ["no such model"]),
+        ("~nobody-has-this-name/model", ["~nobody-has-this-name/model: cannot be looked for", "home directory"]),
+        ("x" * 5000, ["cannot be looked for", "too long"]),
     ],
-    ids=["hub name", "absolute path", "relative path", "unknown name", "missing file", "empty"],
+    ids=["hub name", "absolute path", "relative path", "unknown name", "missing file", "empty", "no home", "long"],
 )
 def test_what_does_not_exist(tmp_path, monkeypatch, argument, words):
     monkeypatch.chdir(tmp_path)
