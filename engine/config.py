@@ -1,5 +1,6 @@
 """What a user may set, checked when it is made and never changed afterwards."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,7 @@ from engine.errors import EngineError
 
 DTYPES = ("bfloat16", "float32")
 MOST_THREADS = 1024  # a number that is a mistake, not a machine, must not reach the thread pool, which ends the process
+MOST_DRAFT_TOKENS = 1024  # as many nodes as the tree ops take
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,7 @@ class SpeculativeConfig:
     """How the next tokens are guessed. Output is the same whatever is set here; only the speed differs.
 
     algorithm: "none" (plain decoding) or "ngram" (continuations of earlier occurrences of the latest tokens).
-    num_draft_tokens: nodes of the tree verified in one round, the root included; at least 2.
+    num_draft_tokens: nodes of the tree verified in one round, the root included; 2 to 1024.
     ngram_min, ngram_max: lengths of the token sequences that are looked up, longest first.
     Raises EngineError for a value out of range.
     """
@@ -28,7 +30,7 @@ class SpeculativeConfig:
     def __post_init__(self) -> None:
         if self.algorithm not in DRAFTERS:
             raise EngineError(f"speculative algorithm {self.algorithm!r} is unknown; known: {', '.join(DRAFTERS)}")
-        _require_integer("num_draft_tokens", self.num_draft_tokens, 2)
+        _require_integer("num_draft_tokens", self.num_draft_tokens, 2, MOST_DRAFT_TOKENS)
         _require_integer("ngram_min", self.ngram_min, 1)
         _require_integer("ngram_max", self.ngram_max, 1)
         if self.ngram_min > self.ngram_max:
@@ -56,8 +58,8 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         _require_integer("max_new_tokens", self.max_new_tokens, 0)
-        if isinstance(self.stop_token_ids, int):
-            raise EngineError(f"stop_token_ids is {self.stop_token_ids}; it must be a list of token ids")
+        if not isinstance(self.stop_token_ids, Collection):
+            raise EngineError(f"stop_token_ids is {self.stop_token_ids!r}; it must be a list of token ids")
         for token in self.stop_token_ids:
             _require_integer("a stop token id", token, 0)
         if not isinstance(self.ignore_eos, bool):
@@ -81,11 +83,11 @@ class EngineConfig:
         if self.dtype not in DTYPES:
             raise EngineError(f"dtype {self.dtype!r} is not supported; supported: {', '.join(DTYPES)}")
         if self.threads is not None:
-            _require_integer("threads", self.threads, 1)
-            if self.threads > MOST_THREADS:
-                raise EngineError(f"threads is {self.threads}; it must be at most {MOST_THREADS}")
+            _require_integer("threads", self.threads, 1, MOST_THREADS)
 
 
-def _require_integer(name: str, value: Any, least: int) -> None:
+def _require_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise EngineError(f"{name} is {value!r}; it must be an integer of at least {least}")
+    if most is not None and value > most:
+        raise EngineError(f"{name} is {value}; it must be at most {most}")

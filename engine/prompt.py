@@ -47,6 +47,8 @@ def encode_prompt(
         _require_characters(prompt)
         ids = list(tokenizer(prompt)["input_ids"])
     else:
+        if not isinstance(prompt, Sequence):
+            raise PromptError(f"the prompt is {prompt!r}; it must be a text or a list of messages")
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
         text = _render(tokenizer, messages)
         _require_characters(text)
@@ -75,7 +77,8 @@ def _render(tokenizer: "PreTrainedTokenizerBase", messages: list[Mapping[str, st
     if not messages:
         raise PromptError("the prompt is empty: there are no messages")
     for message in messages:
-        if not all(isinstance(message.get(key), str) for key in ("role", "content")):
+        keys = ("role", "content")
+        if not isinstance(message, Mapping) or not all(isinstance(message.get(key), str) for key in keys):
             raise PromptError(f"message {message!r} must have a role and a content, both texts")
     if not messages[-1]["content"].strip():
         raise PromptError("the prompt is empty: the last message has no text")

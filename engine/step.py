@@ -62,7 +62,8 @@ class Decoder:
         """A new request. Raises PromptError for a prompt that is empty or leaves no position for an answer."""
         budget = token_budget(len(prompt_ids), self.context_length, params)
         stop_ids = {*params.stop_token_ids, *(() if params.ignore_eos else eos_ids)}
-        return Request(prompt_ids, budget, stop_ids, self._table.open(), self._drafter.open())
+        draft = self._drafter.open()  # first: a drafter that fails must not keep a row of the table
+        return Request(prompt_ids, budget, stop_ids, self._table.open(), draft)
 
     def close(self, request: Request) -> None:
         """Free what the request holds."""

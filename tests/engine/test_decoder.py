@@ -162,6 +162,19 @@ def test_no_history_of_requests_loses_a_slot():
         assert sorted(rig.slots._free) == list(range(32))
 
 
+def test_a_drafter_that_fails_keeps_no_row():
+    class Broken:
+        def open(self):
+            raise Cancelled
+
+    rig = Rig(next_token=rambling)
+    drafter, rig.decoder._drafter = rig.decoder._drafter, Broken()
+    with pytest.raises(Cancelled):
+        rig.answer([1, 2], SamplingParams())
+    rig.decoder._drafter = drafter
+    assert rig.answer([1, 2], SamplingParams(max_new_tokens=3)).token_ids == continuation(rambling, [1, 2], 3)
+
+
 def test_nan_logits_end_the_request_and_not_the_engine():
     rig = Rig(next_token=rambling)
     forward = rig.model.forward

@@ -75,10 +75,16 @@ def test_a_prompt_must_leave_a_position_for_the_answer(config, length):
             encode_prompt(TOKENIZER, config, "x" * length, raw=True)
 
 
-@pytest.mark.parametrize("message", [{"role": "user"}, {"content": "x"}, {"role": "user", "content": 3}], ids=str)
+@pytest.mark.parametrize("message", [{"role": "user"}, {"content": "x"}, {"role": "user", "content": 3}, "hi"], ids=str)
 def test_malformed_messages_are_refused(config, message):
     with pytest.raises(PromptError, match="role and a content"):
         encode_prompt(TOKENIZER, config, [message])
+
+
+@pytest.mark.parametrize("prompt", [None, 3], ids=str)
+def test_what_is_no_prompt_is_refused(config, prompt):
+    with pytest.raises(PromptError, match=f"the prompt is {prompt}; it must be a text"):
+        encode_prompt(TOKENIZER, config, prompt)
 
 
 def test_a_missing_template_names_the_remedy(config):
