@@ -81,6 +81,13 @@ def copies_kernel(x, y, n, index, B: tl.constexpr, KIND: tl.constexpr):
         tl.store(y + i + n, tl.load(x + i + 2 * n))
     elif KIND == "another argument, reversed":
         tl.store(y + i, tl.load(x + B - 1 - i))
+    elif KIND == "one place several times":
+        tl.store(x + tl.minimum(i, n), tl.load(x + tl.minimum(i, n)))
+    elif KIND == "rows at one place":
+        p = tl.broadcast_to((x + i)[None, :], (4, B))
+        tl.store(p, tl.load(p) + 1.0)
+    elif KIND == "rows apart":
+        tl.store(x + tl.arange(0, 4)[:, None] * n + i, tl.load(x + tl.arange(0, 4)[:, None] * n + i) + 1.0)
     elif KIND == "by address":
         tl.store(n.to(tl.pointer_type(tl.float32)) + i, tl.load(x + i))
     elif KIND == "scattered":
@@ -126,6 +133,7 @@ def test_tensors_of_other_blocks():
     ("kind", "overtaken"),
     [
         ("same place", 0), ("same place, masked", 0), ("shifted", 1), ("shifted by an argument", 1), ("reversed", 1),
+        ("one place several times", 1), ("rows at one place", 1), ("rows apart", 0),
         ("another argument", 0), ("another argument, shifted", 0), ("another argument, reversed", 1), ("by address", 1),
         ("scattered", 1), ("masked by memory", 1), ("atomic", 1),
     ],

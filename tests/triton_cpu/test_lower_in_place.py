@@ -148,6 +148,12 @@ def atomic_shift_kernel(x, B: tl.constexpr):
 
 
 @triton.jit
+def clamped_kernel(x, y, n, B: tl.constexpr):
+    i = tl.minimum(tl.arange(0, B), n - 1)
+    tl.store(y + i, tl.load(x + i) * 2)
+
+
+@triton.jit
 def offset_argument_kernel(x, y, B: tl.constexpr):
     i = tl.arange(0, B)
     tl.store(y + i, tl.load(x + i) * 2)
@@ -297,4 +303,12 @@ def test_two_arguments_that_are_the_same_tensor():
     x = torch.randn(512)
     expected = x * 2
     offset_argument_kernel[(1,)](x, x, B=512)
+    assert_equal(x, expected)
+
+
+@pytest.mark.parametrize("n", [1, 10, 511])
+def test_a_place_that_is_written_several_times(n):
+    x = torch.randn(512)
+    expected = torch.cat([x[:n] * 2, x[n:]])
+    clamped_kernel[(1,)](x, x, n, B=512)
     assert_equal(x, expected)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from triton_cpu.analysis.axis import source_dim
 from triton_cpu.lower.rules import is_lazy
 from triton_cpu.ttir.nodes import Node, Var
+
+_SUMS = frozenset({"tt.addptr", "arith.addi", "arith.subi", "arith.extsi", "arith.extui"})
 
 
 def may_overtake(write: Node) -> set[Var]:
     """Loads that the operands of a store or an atomic operation are made of (values, pointers, mask) and whose chunks
     might be read after another chunk was written over them.
 
-    A load is safe if it reads the addresses that are written, element by element: from the same base at equal offsets,
-    or from another argument of the kernel at offsets of the same form.
+    A load is safe if it reads the addresses that are written, element by element and each of them once: from the same
+    base at equal offsets, or from another argument of the kernel at offsets of the same form.
     """
     pointer = write.operands[0]
     loads = {load for operand in write.operands for load in _loads(operand)}
@@ -37,7 +40,30 @@ def _in_step(read: Var, written: Var) -> bool:
     bases = _base(read), _base(written)
     if None in bases or any(base is not None and base.node is not None for base in bases):
         return False  # a pointer that was computed or loaded may point anywhere
-    return _alike(read, written, exactly=bases[0] is bases[1])
+    return _alike(read, written, exactly=bases[0] is bases[1]) and _distinct(written)
+
+
+def _distinct(pointer: Var) -> bool:
+    """Whether all elements point to different places, as far as no stride that the kernel is given is 0."""
+    return all(size == 1 or _grows(pointer, dim) for dim, size in enumerate(pointer.type.sizes))
+
+
+def _grows(var: Var, dim: int) -> bool | None:
+    """Whether elements grow by one amount from index to index of `dim`; False where all are equal, None if unknown."""
+    node = var.node
+    if not var.type.is_tensor or var.type.sizes[dim] == 1:
+        return False
+    if node is None:
+        return None
+    if node.name in ("tt.make_range", "tt.splat", "arith.constant"):
+        return node.name == "tt.make_range"
+    if node.name in ("tt.expand_dims", "tt.broadcast", "tt.trans"):
+        source = source_dim(var, dim)
+        return False if source is None else _grows(node.operands[0], source)
+    parts = [_grows(operand, dim) for operand in node.operands]
+    if None in parts or not (node.name in _SUMS or (node.name == "arith.muli" and not all(parts))):
+        return None
+    return any(parts)
 
 
 def _base(pointer: Var) -> Var | None:
