@@ -54,6 +54,22 @@ def if_in_loop_kernel(x, out, n, B: tl.constexpr):
 
 
 @triton.jit
+def reshaped_in_a_branch_kernel(out, n, turn, B: tl.constexpr):
+    """Only some ways lead past the reshape, which wants its operand in memory."""
+    i = tl.arange(0, B * B)
+    square = tl.arange(0, B)[:, None] * B + tl.arange(0, B)[None, :]
+    line = i * 3 + 5
+    grown = i
+    for k in range(n):
+        if k == turn:
+            tl.store(out + square, tl.trans(tl.reshape(line, (B, B))))
+            tl.store(out + B * B + square, tl.trans(tl.reshape(grown, (B, B))))
+        tl.store(out + 2 * B * B + i, grown)
+        grown += 7
+    tl.store(out + 3 * B * B + i, line)
+
+
+@triton.jit
 def early_return_kernel(x, out, n, B: tl.constexpr):
     program = tl.program_id(0)
     if program >= n:
@@ -148,6 +164,16 @@ def test_if(choice):
     x, out = rows_of(64), torch.empty(64)
     if_kernel[(1,)](x, out, choice, B=64)
     assert_equal(out, x * 6 if choice > 0 else x.flip(0) if choice < -5 else -x)
+
+
+@pytest.mark.parametrize("turn", [-1, 0, 2])
+def test_what_one_branch_puts_into_memory_is_not_taken_from_there_elsewhere(turn):
+    B, n = 8, 5
+    i, out = torch.arange(B * B, dtype=torch.int32), torch.zeros(4, B * B, dtype=torch.int32)
+    reshaped_in_a_branch_kernel[(1,)](out, n, turn, B=B)
+    ran = turn >= 0
+    expected = [(i * 3 + 5).view(B, B).T.flatten() * ran, (i + 7 * turn).view(B, B).T.flatten() * ran]
+    assert torch.equal(out, torch.stack([*expected, i + 7 * (n - 1), i * 3 + 5]))
 
 
 @pytest.mark.parametrize(("choice", "more"), [(0, 0), (1, 1), (11, 2)])

@@ -58,6 +58,7 @@ class Context:
         self.calls: list[str] = []  # those that are being called
         self.uses_tiles = False
         self._memo: list[dict[tuple[Var, Place, int | None, int], Lane]] = [{}]
+        self._before: dict[Var, Form | None] = {}  # put into memory in this scope -> the form it had before
 
     # -- operations ------------------------------------------------------------------------------------------------
     def run(self, block: Block) -> Node:
@@ -245,12 +246,13 @@ class Context:
         access.scatter(b, value, places, b.const(Type("i1", value.type.lanes), True))
 
     def materialise(self, var: Var) -> Buffer:
-        """Evaluate a whole tensor into memory, once."""
+        """Evaluate a whole tensor into memory, once in this scope and those inside it."""
         form = self.forms.get(var)
         if isinstance(form, Buffer):
             return form
         buffer = self.new_buffer(var.type.sizes, var.type.elem)
         self.fill(buffer, var)
+        self._before.setdefault(var, form)
         self.forms[var] = buffer
         self.forget()
         return buffer
@@ -357,10 +359,17 @@ class Context:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is evaluated inside is not known outside, where it might not have been computed."""
+        """What is evaluated or put into memory inside is not known outside, where it might not have been."""
+        outer, self._before = self._before, {}
         self._memo.append({})
         yield
         self._memo.pop()
+        for var, form in self._before.items():
+            if form is None:
+                self.forms.pop(var, None)
+            else:
+                self.forms[var] = form
+        self._before = outer
 
     def forget(self) -> None:
         """Memory has changed, or control flow has joined: evaluate anew."""
