@@ -55,6 +55,14 @@ def wide_index_kernel(stride, out, B: tl.constexpr):
     tl.store(out + i, (i + 3).to(tl.int64) * stride)
 
 
+@triton.jit
+def wrapped_index_kernel(x, first, out, B: tl.constexpr):
+    i = tl.arange(0, B)
+    narrow = (first + i).to(tl.int8)
+    tl.store(out + i, narrow.to(tl.int32))
+    tl.store(out + B + i, tl.load(x + narrow))
+
+
 def inputs(dtype):
     if dtype == torch.bool:
         return torch.arange(SIZE) % 3 == 0
@@ -136,3 +144,11 @@ def test_an_index_widened_before_it_is_multiplied_does_not_wrap():
     out = torch.empty(SIZE, dtype=torch.int64)
     wide_index_kernel[(1,)](2**31 - 1, out, B=SIZE)
     assert torch.equal(out, (torch.arange(SIZE) + 3) * (2**31 - 1))
+
+
+@pytest.mark.parametrize("first", [0, 100, 250])
+def test_indices_that_are_narrowed_wrap_in_the_middle_of_a_chunk(first):
+    x, out = torch.arange(256, dtype=torch.int32) * 3, torch.empty(2, SIZE, dtype=torch.int32)
+    wrapped_index_kernel[(1,)](x[128:], first, out, B=SIZE)
+    wrapped = (torch.arange(SIZE) + first).to(torch.int8).int()
+    assert torch.equal(out, torch.stack([wrapped, (wrapped + 128) * 3]))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triton_cpu.errors import UnsupportedOpError
-from triton_cpu.llvm.builder import Value
+from triton_cpu.llvm.builder import Index, Value
 from triton_cpu.llvm.convert import fp_to_fp, fp_to_int, int_to_fp
 from triton_cpu.llvm.types import SIZES
 from triton_cpu.lower.context import Context
 from triton_cpu.lower.lanes import Affine, Uniform
 from triton_cpu.lower.rules import affine, elementwise
 from triton_cpu.ttir.attributes import integer
-from triton_cpu.ttir.nodes import Node
+from triton_cpu.ttir.nodes import Node, Var
 
 _INTEGER = {"arith.extsi": "sext", "arith.extui": "zext", "arith.trunci": "trunc"}
 _POINTER = {"tt.ptr_to_int": "ptrtoint", "tt.int_to_ptr": "inttoptr"}
@@ -36,12 +36,17 @@ def index_cast(cx: Context, node: Node, args: Sequence[Value]) -> Value:
 
 @affine("arith.extsi", "arith.trunci", "arith.index_cast")
 def resize_affine(cx: Context, node: Node, args: Sequence[Uniform | Affine], lanes: int) -> Affine | None:
-    """The same steps from a converted base, unless a wide stride could wrap inside a chunk."""
+    """The same steps from a converted base, unless what is widened could wrap inside a chunk."""
     lane = args[0]
-    if not isinstance(lane, Affine) or not isinstance(lane.stride, int) or abs(lane.stride) > _WIDEST_STEP:
+    if not isinstance(lane, Affine) or (node.name != "arith.trunci" and may_wrap(node.operands[0], lane.stride)):
         return None
     rule = index_cast if node.name == "arith.index_cast" else resize_integer
     return Affine(rule(cx, node, [lane.base]), lane.stride)
+
+
+def may_wrap(var: Var, stride: Index) -> bool:
+    """Whether affine integers may wrap around inside a chunk: those of up to 16 bits, and of 32 in wide steps."""
+    return SIZES[var.type.elem] < 4 or not isinstance(stride, int) or abs(stride) > _WIDEST_STEP
 
 
 @elementwise("arith.extf", "arith.truncf", "tt.fp_to_fp")

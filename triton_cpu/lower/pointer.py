@@ -9,6 +9,7 @@ from triton_cpu.llvm.builder import Index, Value
 from triton_cpu.llvm.types import stored
 from triton_cpu.lower import access
 from triton_cpu.lower.arith import division
+from triton_cpu.lower.cast import may_wrap
 from triton_cpu.lower.context import Context
 from triton_cpu.lower.lanes import Affine, Guess, Uniform
 from triton_cpu.lower.rules import affine, elementwise
@@ -29,10 +30,9 @@ def add_pointer(cx: Context, node: Node, args: Sequence[Value]) -> Value:
 def add_pointer_affine(cx: Context, node: Node, args: Sequence[Uniform | Affine], lanes: int) -> Affine | None:
     """A base moved by the offset's base."""
     pointer, offset = args
-    elem = node.operands[1].type.elem
     stride = _stride(offset)
-    if elem != "i64" and (not isinstance(stride, int) or abs(stride) > 1 << 16):
-        return None  # as in cast.resize_affine
+    if node.operands[1].type.elem != "i64" and may_wrap(node.operands[1], stride):
+        return None
     base = cx.b.to_index(_base(offset))
     moved = cx.b.gep(_base(pointer), base, stored(node.result.type.pointee))
     return Affine(moved, cx.b.add(_stride(pointer), stride))
