@@ -92,6 +92,14 @@ def test_gather_of_a_line(size):
     assert_equal(out, x.flip(0) + x[torch.arange(size) // 2])
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64], ids=str)
+def test_gather_by_indices_of_other_widths(dtype):
+    x, index = torch.randn(1, 256), torch.arange(255, -1, -1).to(dtype)
+    out = torch.empty(1, 256)
+    gather_kernel[(1,)](x, index, out, M=1, N=256, P=1, Q=256, AXIS=1)
+    assert_equal(out, x.flip(1) * 2)
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize(("size", "bins"), [(1, 2), (64, 16), (256, 4)])
 def test_histogram(size, bins, masked):

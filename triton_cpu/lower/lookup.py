@@ -22,7 +22,7 @@ def gather(cx: Context, node: Node) -> None:
     cx.forms[node.result] = out = cx.new_buffer(node.result.type.sizes, node.result.type.elem)
 
     def body(at: Place, along: int | None, lanes: int) -> None:
-        which = b.cast("sext", cx.evaluate(index, at, along, lanes), "i64")
+        which = b.cast("zext", cx.evaluate(index, at, along, lanes), "i64")
         places = b.binary("mul", which, b.const(which.type, strides[axis]))
         if along is not None and along != axis:
             places = b.binary("add", places, cx.multiples(strides[along], lanes))
