@@ -81,6 +81,29 @@ def noinline_kernel(out, n):
         value = called_by_another(out + 2 * i, value)
 
 
+@triton.jit(noinline=True)
+def with_a_join(n, m):
+    """The block where both ways meet takes arguments."""
+    a = n
+    b = m
+    if n > 5:
+        if m < 0:
+            return 0
+        a = n * 2
+        b = m * 3
+    return a + b
+
+
+@triton.jit
+def joins_kernel(out, n, m):
+    y = n
+    if n > 3:
+        if m == 13:
+            return
+        y = with_a_join(n, m)
+    tl.store(out, y)
+
+
 @triton.jit
 def grid_kernel(x, out, limits, B: tl.constexpr):
     at = tl.program_id(0) * B
@@ -124,6 +147,13 @@ def test_functions_marked_noinline():
     out = torch.empty(6, dtype=torch.int32)
     noinline_kernel[(1,)](out, 3)
     assert_equal(out, torch.arange(10, 16, dtype=torch.int32))
+
+
+@pytest.mark.parametrize(("n", "m", "expected"), [(3, 1, 3), (4, 13, -1), (4, 1, 5), (6, -1, 0), (6, 2, 18)])
+def test_blocks_of_caller_and_function_that_take_arguments(n, m, expected):
+    out = torch.full((1,), -1, dtype=torch.int32)
+    joins_kernel[(1,)](out, n, m)
+    assert out.item() == expected
 
 
 def test_programs_on_threads():

@@ -99,7 +99,7 @@ def leave(cx: Context, node: Node) -> None:
 def run_blocks(cx: Context, blocks: list[Block], end: str, leave: Callable[[Node], None]) -> None:
     """Carry out the blocks of a function in place; `leave` takes the values of each operation `end`."""
     b = cx.b
-    outer = dict(cx.labels)  # labels are unique in a region only
+    outer = dict(cx.labels), dict(cx.arguments)  # labels are unique in a region only
     after = b.name("returned")
     for block in blocks[1:]:
         cx.labels[block.label] = b.name("block")
@@ -114,7 +114,7 @@ def run_blocks(cx: Context, blocks: list[Block], end: str, leave: Callable[[Node
             b.branch(after)
         cx.forget()
     b.start(after)
-    cx.labels = outer
+    cx.labels, cx.arguments = outer
 
 
 @eager("scf.yield", "scf.condition")
