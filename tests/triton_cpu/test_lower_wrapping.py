@@ -93,3 +93,22 @@ def test_combined_remainders(n, m):
         x = start + torch.arange(64)
         again, both = remainder(remainder(x, n) + 5, m), 2 * remainder(x, n) - remainder(x, m)
         assert_equal(out, MEMORY[ORIGIN + 1 + torch.stack([again, both])])
+
+
+@triton.jit
+def product_kernel(a, b, c, m, n, B: tl.constexpr, K: tl.constexpr):
+    """Rows and columns past the end wrap around, as in Triton's tutorial."""
+    i, j, k = tl.program_id(0) * B + tl.arange(0, B), tl.program_id(1) * B + tl.arange(0, B), tl.arange(0, K)
+    left = tl.load(a + (i % m)[:, None] * K + k[None, :])
+    right = tl.load(b + k[:, None] * n + (j % n)[None, :])
+    at = c + i[:, None] * n + j[None, :]
+    tl.store(at, tl.dot(left, right), mask=(i[:, None] < m) & (j[None, :] < n))
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (33, 70), (64, 64), (100, 50)])
+def test_product_on_tiles(m, n, tile_machine):
+    a, b = (torch.randint(-3, 4, size, dtype=torch.bfloat16) for size in ((m, 32), (32, n)))
+    c = torch.empty(m, n)
+    product_kernel[(triton.cdiv(m, 32), triton.cdiv(n, 32))](a, b, c, m, n, B=32, K=32)
+    assert_equal(c, a.float() @ b.float())
+    assert tile_machine.executed > 0
