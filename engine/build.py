@@ -24,6 +24,7 @@ from engine.model.locate import model_directory
 from engine.model.runner import ModelRunner
 from engine.progress import Progress, of_stage
 from engine.prompt import load_tokenizer
+from engine.record import RecordedRunner, can_be_recorded
 from engine.step import Decoder
 from engine.warm import WARM_LAYERS, warm_up
 
@@ -78,10 +79,11 @@ def build(config: EngineConfig, progress: Progress | None = None) -> Engine:
     pool = KVPool(slots.total, model_config.num_layers, model_config.num_kv_heads, model_config.head_dim, dtype)
     table = RequestTable(RUNNING_REQUESTS, width, slots, plan)
     drafter = make_drafter(config.speculative)
-    decoder, warm_decoder = (
-        Decoder(plan, ModelRunner(layers, pool.keys, pool.values), pool, table, drafter, nodes, context_length)
-        for layers in (model, model.first_layers(WARM_LAYERS))
-    )
+    runner = ModelRunner(model, pool.keys, pool.values)
+    rounds = RecordedRunner(runner) if can_be_recorded(plan) else runner
+    decoder = Decoder(plan, rounds, pool, table, drafter, nodes, context_length)
+    shallow = ModelRunner(model.first_layers(WARM_LAYERS), pool.keys, pool.values)
+    warm_decoder = Decoder(plan, shallow, pool, table, drafter, nodes, context_length)
     warm_up(warm_decoder, plan, pool, nodes, of_stage(progress, "compiling kernels"))
     weights = {weight.data_ptr(): weight.nbytes for weight in model.destinations().values()}
     if not model_config.tie_word_embeddings:

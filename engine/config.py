@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.draft.table import DRAFTERS
+from engine.draft.table import drafters
 from engine.errors import EngineError
 
 DTYPES = ("bfloat16", "float32")
@@ -16,7 +16,8 @@ MOST_DRAFT_TOKENS = 1024  # as many nodes as the tree ops take
 class SpeculativeConfig:
     """How the next tokens are guessed. Output is the same whatever is set here; only the speed differs.
 
-    algorithm: "none" (plain decoding) or "ngram" (continuations of earlier occurrences of the latest tokens).
+    algorithm: "none" (plain decoding), "ngram" (continuations of earlier occurrences of the latest tokens), or the
+    drafter of another package.
     num_draft_tokens: nodes of the tree verified in one round, the root included; 2 to 1024.
     ngram_min, ngram_max: lengths of the token sequences that are looked up, longest first.
     Raises EngineError for a value out of range.
@@ -28,8 +29,8 @@ class SpeculativeConfig:
     ngram_max: int = 4
 
     def __post_init__(self) -> None:
-        if self.algorithm not in DRAFTERS:
-            raise EngineError(f"speculative algorithm {self.algorithm!r} is unknown; known: {', '.join(DRAFTERS)}")
+        if self.algorithm not in (known := drafters()):
+            raise EngineError(f"speculative algorithm {self.algorithm!r} is unknown; known: {', '.join(known)}")
         _require_integer("num_draft_tokens", self.num_draft_tokens, 2, MOST_DRAFT_TOKENS)
         _require_integer("ngram_min", self.ngram_min, 1)
         _require_integer("ngram_max", self.ngram_max, 1)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.cli.display import loading_display, print_slow_parts
 from engine.cli.prompts import read_prompts
 from engine.config import DTYPES, SamplingParams, SpeculativeConfig
-from engine.draft.table import DRAFTERS
+from engine.draft.table import drafters
 
 if TYPE_CHECKING:
     from engine.llm import Result, Stream
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a Hugging Face directory, a .gguf file, or smollm2, the embedded model (default)",
     )  # fmt: skip
     parser.add_argument(
-        "--speculative", default="none", choices=tuple(DRAFTERS),
+        "--speculative", default="none", choices=tuple(drafters()),
         help="how next tokens are guessed; changes the speed and no token (default: none)",
     )  # fmt: skip
     parser.add_argument(

@@ -24,11 +24,14 @@ class Draft(Protocol):
         """Further tokens of the request: its prompt, later the tokens of each round. They are final."""
 
     def propose(self, max_depth: int) -> DraftTree:
-        """A tree below the last token, no node deeper than `max_depth` (0: only the root)."""
+        """A tree below the last token, no node deeper than `max_depth` (0: only the root).
+
+        It has at most num_draft_tokens - 1 tokens (see SpeculativeConfig), all of them ids of the model's vocabulary.
+        """
 
 
 class Drafter(Protocol):
-    """Makes the drafting state of each request."""
+    """Makes the drafting state of each request; its class is called with the SpeculativeConfig."""
 
     def open(self) -> Draft:
         """State of a new request without tokens."""

@@ -66,9 +66,13 @@ class Llama:
         shallow.layers = self.layers[:count]
         return shallow
 
+    def embed(self, token_ids: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
+        """The embedding rows [T, hidden] of tokens [T], in a new tensor or in `out`."""
+        return torch.index_select(self.embedding, 0, token_ids, out=out)
+
     def hidden_states(
         self,
-        token_ids: torch.Tensor,
+        residual: torch.Tensor,
         positions: torch.Tensor,
         out_cache_loc: torch.Tensor,
         batch: AttentionBatch,
@@ -77,12 +81,12 @@ class Llama:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Run the layers on T tokens and store their keys and values at `out_cache_loc`.
 
-        token_ids, positions: [T] int64; out_cache_loc: [T] slots; k_cache, v_cache: a layer's
-        [slots, kv_heads, head_dim] each.
+        residual: [T, hidden], the embedding rows, added to in place; positions: [T] int64; out_cache_loc: [T] slots;
+        k_cache, v_cache: a layer's [slots, kv_heads, head_dim] each.
         Returns the last layer's output and the residual stream it is still to be added to, both [T, hidden].
         """
         eps, plan = self.config.rms_eps, self.plan
-        x = residual = self.embedding[token_ids]
+        x = residual
         for index, layer in enumerate(self.layers):
             if index == 0:
                 y = plan.rms_norm(x, layer.input_norm, eps)

@@ -30,7 +30,8 @@ class ModelRunner:
         token_ids: [T] int64 below vocab_size; positions: [T] int64 below the model's context_length;
         out_cache_loc: [T] KV slots to write; rows: int64 indices of the tokens whose logits are wanted, None: all.
         """
-        x, residual = self.model.hidden_states(token_ids, positions, out_cache_loc, batch, self.k_cache, self.v_cache)
+        embedded = self.model.embed(token_ids)
+        x, residual = self.model.hidden_states(embedded, positions, out_cache_loc, batch, self.k_cache, self.v_cache)
         if rows is not None:
             x, residual = x[rows], residual[rows]
         return self.model.logits(x, residual)

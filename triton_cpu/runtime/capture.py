@@ -79,7 +79,11 @@ class _Change:
 
 
 class CapturedLaunch:
-    """One launch of a recording: code, grid, arguments. It keeps the code and the tensors alive."""
+    """One launch of a recording: code, grid, arguments. It keeps the code and the tensors alive.
+
+    Attributes:
+        function: the compiled function, that of Triton's compiled kernel.
+    """
 
     def __init__(
         self,
@@ -93,17 +97,22 @@ class CapturedLaunch:
         watches: WatchTable,
     ) -> None:
         self._place, self._source, self._packer = place, source, packer
-        self._function, self._grid = function, grid
+        self.function, self._grid = function, grid
         self._arguments = list(arguments)
         self._block = ctypes.create_string_buffer(block, max(len(block), SLOT_BYTES))
         self._pointers = [_Pointer(*pointer) for pointer in packer.pointers()]
         self._table = watches
         self._watches = [self._watch(pointer) for pointer in self._pointers]
 
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return str(self._source.fn.__name__)
+
     def entry(self) -> LaunchEntry:
         """The launch as native code reads it. What it points at stays in place and belongs to this object."""
         return LaunchEntry(
-            ctypes.cast(self._function, ctypes.c_void_p).value, ctypes.addressof(self._block), *self._grid, 0
+            ctypes.cast(self.function, ctypes.c_void_p).value, ctypes.addressof(self._block), *self._grid, 0
         )
 
     def update(self, **values: Any) -> None:
