@@ -21,7 +21,7 @@ demo: $(READY) ## stream an answer of the embedded model, with n-gram speculatio
 	@$(BIN)/triton-spec generate --speculative ngram --max-new-tokens 128 "$(PROMPT)"
 
 test: $(READY) ## all tests but the long ones
-	$(BIN)/python -m pytest -n auto
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -n auto
 
 lint: $(READY) ## ruff: rules and format
 	$(BIN)/python -m ruff check .
@@ -31,7 +31,7 @@ types: $(READY) ## mypy, strict, on dispatch and triton_cpu
 	$(BIN)/python -m mypy
 
 soak: $(READY) ## the long tests
-	$(BIN)/python -m pytest -m slow
+	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -m slow
 
 bench: $(READY) ## speed against transformers, and against the memory bandwidth
 	$(BIN)/triton-spec bench
