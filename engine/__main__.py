@@ -23,12 +23,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit code: 0, or 2 with one line on stderr for what the user can correct."""
     parser = Parser(prog="triton-spec", description="Language models, fast on CPUs, without changing a token.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, module in (("generate", generate), ("bench", bench)):
-        command = commands.add_parser(name, help=module.HELP, description=module.HELP)
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
-    arguments = parser.parse_args(argv)
     try:
+        for name, module in (("generate", generate), ("bench", bench)):
+            command = commands.add_parser(name, help=module.HELP, description=module.HELP)
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+        arguments = parser.parse_args(argv)
         return arguments.run(arguments)
     except (EngineError, DispatchError) as error:
         print(f"triton-spec: error: {error}", file=sys.stderr)

@@ -108,7 +108,10 @@ def _refuse_unsupported(values: Mapping[str, Any]) -> None:
     window = values.get("sliding_window")
     if window is not None and values.get("use_sliding_window", True):
         raise ModelError(f"sliding_window {window!r} is not supported; supported: full attention")
-    kinds = sorted({str(kind) for kind in values.get("layer_types") or ()} - {"full_attention"})
+    layer_types = values.get("layer_types")
+    if not isinstance(layer_types, list | None):
+        raise ModelError(f"layer_types is {layer_types!r}; it must be a list")
+    kinds = sorted({str(kind) for kind in layer_types or ()} - {"full_attention"})
     if kinds:
         raise ModelError(f"layer_types has {', '.join(kinds)}, not supported; supported: full_attention")
     if values.get("quantization_config") is not None:

@@ -14,6 +14,11 @@ from engine.model.rotary import Llama3Scaling, Rope, inverse_frequencies
 from engine.model.table import family_of_gguf
 
 ROPE_FACTORS = "rope_freqs.weight"  # divisors of the rotary frequencies, [head_dim / 2] f32
+TOKENIZER_TYPES = {  # entries that may be absent -> what they are where they are not
+    **{f"tokenizer.ggml.{name}": list for name in ("tokens", "token_type", "merges")},
+    **{f"tokenizer.ggml.{name}_token_id": int for name in ("bos", "eos", "eot", "eom", "unknown", "padding")},
+    "tokenizer.chat_template": str,
+}
 
 
 def read_metadata(file: Path) -> tuple[gguf.GGUFReader, dict[str, Any]]:
@@ -35,10 +40,11 @@ def config_values(
     """The contents of config.json. Raises ModelError naming a metadata entry that is missing or not supported."""
     family = family_of_gguf(str(metadata.get("general.architecture")))
     prefix = family.gguf_architecture
+    _require_types(metadata)
 
-    def required(name: str) -> Any:
+    def required(name: str, default: float | None = None) -> Any:
         key = f"{prefix}.{name}"
-        value = metadata.get(key)
+        value = metadata.get(key, default)
         if not isinstance(value, int | float) or value <= 0:
             raise ModelError(f"{key} is {value!r} in the metadata; it must be a positive number")
         return value
@@ -53,7 +59,7 @@ def config_values(
     scaling = metadata.get(f"{prefix}.rope.scaling.type", "none")
     if scaling != "none":
         raise ModelError(f"{prefix}.rope.scaling.type {scaling!r} is not supported; supported: none, Llama 3 factors")
-    theta = _shortest(metadata.get(f"{prefix}.rope.freq_base", 10000.0))
+    theta = _shortest(required("rope.freq_base", default=10000.0))
     return {
         "architectures": [family.architecture],
         "model_type": prefix,
@@ -82,6 +88,12 @@ def generation_values(metadata: Mapping[str, Any]) -> dict[str, Any]:
     names = ("bos_token_id", "padding_token_id")
     bos, padding = (metadata.get(f"tokenizer.ggml.{name}") for name in names)
     return {"bos_token_id": bos, "pad_token_id": padding, "eos_token_id": _end_ids(metadata)}
+
+
+def _require_types(metadata: Mapping[str, Any]) -> None:
+    for key, kind in TOKENIZER_TYPES.items():
+        if key in metadata and not isinstance(metadata[key], kind):
+            raise ModelError(f"{key} is {metadata[key]!r} in the metadata; it must be of type {kind.__name__}")
 
 
 def _end_ids(metadata: Mapping[str, Any]) -> list[int]:

@@ -27,6 +27,8 @@ def build_tokenizer(metadata: Mapping[str, Any]) -> PreTrainedTokenizerFast:
             f"tokenizer.ggml.model {kind!r} is not supported; supported: gpt2; use the model's Hugging Face directory"
         )
     tokens, types, merges = (_entry(metadata, name) for name in ("tokens", "token_type", "merges"))
+    if len(types) != len(tokens):
+        raise ModelError(f"tokenizer.ggml.token_type has {len(types)} entries for {len(tokens)} tokens")
     splitting = metadata.get("tokenizer.ggml.pre")
     llama3 = splitting == "llama-bpe"
     vocabulary = {token: index for index, token in enumerate(tokens)}

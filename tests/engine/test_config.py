@@ -128,6 +128,7 @@ def test_sliding_window_switched_off_is_full_attention():
         ({"hidden_act": "gelu"}, ["gelu", "supported: silu"]),
         ({"sliding_window": 8}, ["sliding_window 8", "full attention"]),
         ({"layer_types": ["full_attention", "sliding_attention"]}, ["sliding_attention"]),
+        ({"layer_types": 3}, ["layer_types is 3", "must be a list"]),
         ({"quantization_config": {"quant_method": "gptq"}}, ["quantization_config"]),
         ({"rope_scaling": {"type": "yarn", "factor": 4.0}}, ["yarn", "default, llama3"]),
         ({"rope_scaling": {**LLAMA3, "factor": None}}, ["factor", "None"]),

@@ -4,6 +4,7 @@ import importlib
 
 import pytest
 
+from engine.__main__ import main
 from engine.config import SpeculativeConfig
 from engine.draft.table import drafters, make_drafter
 from engine.errors import EngineError
@@ -40,10 +41,12 @@ def test_a_drafter_of_another_package_is_used(install):
     assert (type(drafter).__name__, drafter.nodes) == ("Parrot", 5)
 
 
-def test_a_name_is_given_once(install):
+def test_a_name_is_given_once(install, capsys):
     install("another_parrot", DRAFTER, "triton_spec.drafters", "ngram = another_parrot:Parrot")
     with pytest.raises(EngineError, match=r"'ngram': engine\.draft\.ngram:NgramDrafter and another_parrot:Parrot"):
         SpeculativeConfig("ngram")
+    assert main(["generate", "hi"]) == 2
+    assert capsys.readouterr().err.startswith("triton-spec: error: two things of group triton_spec.drafters")
 
 
 def test_a_drafter_that_cannot_be_loaded_names_its_package(install):

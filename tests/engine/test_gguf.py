@@ -15,6 +15,8 @@ from transformers import AutoTokenizer, LlamaForCausalLM
 from engine.errors import EngineError, ModelError
 from engine.model.config import read_config
 from engine.model.gguf import MANIFEST, check_converted, converted_directory, half_split_rows
+from engine.model.gguf_metadata import config_values, read_metadata
+from engine.model.gguf_tokenizer import build_tokenizer
 from engine.model.locate import model_directory
 from tests.tiny import VOCAB_SIZE, tiny_model, tiny_tokenizer
 from tests.tiny_gguf import write_gguf
@@ -253,6 +255,30 @@ def test_what_cannot_be_honoured_is_refused(tmp_path, cache, arguments, words):
     for word in [str(file), *words]:
         assert word in str(caught.value)
     assert list(cache.iterdir()) == []
+
+
+def convert_metadata(metadata):
+    config_values(metadata, set(), None)
+    build_tokenizer(metadata)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("llama.rope.freq_base", "x"),
+        ("tokenizer.ggml.tokens", 3),
+        ("tokenizer.ggml.token_type", [1]),
+        ("tokenizer.ggml.eos_token_id", [2]),
+        ("tokenizer.ggml.bos_token_id", 2.5),
+        ("tokenizer.chat_template", 3),
+    ],
+)
+def test_metadata_of_another_type_is_named(file, name, value):
+    _, metadata = read_metadata(file)
+    changed = {**metadata, name: value}
+    with pytest.raises(ModelError, match=name.replace(".", r"\.")):
+        convert_metadata(changed)
+    convert_metadata(metadata)
 
 
 @pytest.mark.parametrize("keep", [0, 3, 30, 2000, -100], ids=["nothing", "magic cut", "header", "metadata", "tensors"])
