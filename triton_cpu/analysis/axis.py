@@ -10,12 +10,10 @@ from triton_cpu.ttir.attributes import integer, integers, number
 from triton_cpu.ttir.nodes import Node, Var
 
 _KEEP = frozenset({"arith.extsi", "arith.trunci", "arith.index_cast", "tt.int_to_ptr", "tt.ptr_to_int", "tt.bitcast"})
-_Known = dict[tuple[Var, int], int | None]  # what was found out already
 REMAINDERS = frozenset({"arith.remsi", "arith.remui"})
 _LOAD_VOTES = 4  # a contiguous load decides against contiguous buffers, which lie in the cache
 
-
-Known = dict[tuple[Var, int], int | None]
+Known = dict[tuple[Var, int], int | None]  # what was found out already
 
 
 def step(

@@ -80,7 +80,7 @@ def to_materialise(block: Block) -> set[Var]:
 
 
 def outside_uses(blocks: list[Block]) -> set[Var]:
-    """Tensors with loads or mathematics that are used in another block of a function than their own."""
+    """Tensors that are used in another block of a function than their own."""
     owner = {result: block for block in blocks for node in block.nodes for result in node.results}
     return {
         operand

@@ -71,37 +71,46 @@ class Builder:
 
     # -- text ------------------------------------------------------------------------------------------------------
     def name(self, prefix: str = "v") -> str:
+        """A new name for a value or a label."""
         self._count += 1
         return f"{prefix}{self._count}"
 
     def emit(self, text: str) -> None:
+        """Write an instruction without a result."""
         self.lines.append("  " + text)
 
     def value(self, type_: Type, text: str) -> Value:
+        """Write an instruction; its result."""
         name = "%" + self.name()
         self.lines.append(f"  {name} = {text}")
         return Value(name, type_)
 
     # -- constants -------------------------------------------------------------------------------------------------
     def const(self, type_: Type, number: float | int | bool) -> Value:
+        """A number as a scalar, or in every lane."""
         text = literal(type_.elem, number)
         return Value(text if type_.lanes == 0 else f"splat ({Type(type_.elem)} {text})", type_)
 
     def index(self, i: Index) -> Value:
+        """An index as an i64 value."""
         return Value(str(i), I64) if isinstance(i, int) else i
 
     def zero(self, type_: Type) -> Value:
+        """0, or 0.0, in every lane."""
         return Value("zeroinitializer", type_) if type_.lanes else self.const(type_, 0)
 
     def poison(self, type_: Type) -> Value:
+        """A value that nobody looks at."""
         return Value("poison", type_)
 
     def iota(self, elem: str, lanes: int, step: int = 1) -> Value:
+        """0, step, 2 * step, ... as a vector of `elem`."""
         items = ", ".join(f"{elem} {i * step}" for i in range(lanes))
         return Value(f"<{items}>", Type(elem, lanes))
 
     # -- arithmetic ------------------------------------------------------------------------------------------------
     def binary(self, op: str, a: Value, b: Value, flags: str = "") -> Value:
+        """An instruction of two operands of one type, with its flags."""
         return self.value(a.type, f"{op} {flags + ' ' if flags else ''}{a.type} {a.text}, {b.text}")
 
     def compare(self, op: str, a: Value, b: Value) -> Value:
@@ -109,16 +118,20 @@ class Builder:
         return self.value(Type("i1", a.type.lanes), f"{op} {a.type} {a.text}, {b.text}")
 
     def select(self, c: Value, a: Value, b: Value) -> Value:
+        """a where c holds, else b."""
         return self.value(a.type, f"select {c.type} {c.text}, {a.type} {a.text}, {b.type} {b.text}")
 
     def cast(self, op: str, v: Value, elem: str) -> Value:
+        """A conversion instruction to `elem`; none where v has that element."""
         to = v.type.of(elem)
         return v if to == v.type else self.value(to, f"{op} {v.type} {v.text} to {to}")
 
     def bitcast(self, v: Value, to: Type) -> Value:
+        """The same bits as another type."""
         return Value(v.text, to) if str(to) == str(v.type) else self.value(to, f"bitcast {v.type} {v.text} to {to}")
 
     def neg(self, v: Value) -> Value:
+        """The sign of floats flipped."""
         return self.value(v.type, f"fneg {v.type} {v.text}")
 
     def call(self, name: str, result: Type, args: Sequence[Value], immediate: Sequence[int] = ()) -> Value:
@@ -136,10 +149,12 @@ class Builder:
         return self.call(f"llvm.{base}.{args[0].type.suffix}", result or args[0].type, args)
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """a * b + c with one rounding."""
         return self.intrinsic("fma", (a, b, c))
 
     # -- vectors ---------------------------------------------------------------------------------------------------
     def splat(self, v: Value, lanes: int) -> Value:
+        """A scalar in every lane; v itself for 0 lanes, or if it is a vector."""
         if lanes == 0 or v.type.lanes:
             return v
         to = Type(v.type.elem, lanes)
@@ -151,12 +166,14 @@ class Builder:
         return self.value(to, f"shufflevector {to} {first.text}, {to} poison, <{lanes} x i32> zeroinitializer")
 
     def shuffle(self, a: Value, b: Value | None, lanes: Sequence[int]) -> Value:
+        """Lanes picked from a, then b's, by number."""
         mask = ", ".join(f"i32 {i}" for i in lanes)
         other = b.text if b is not None else "poison"
         to = Type(a.type.elem, len(lanes))
         return self.value(to, f"shufflevector {a.type} {a.text}, {a.type} {other}, <{len(lanes)} x i32> <{mask}>")
 
     def slice(self, v: Value, start: int, lanes: int) -> Value:
+        """`lanes` neighbouring lanes from `start` on."""
         if start == 0 and lanes == v.type.lanes:
             return v
         return self.shuffle(v, None, range(start, start + lanes))
@@ -170,10 +187,12 @@ class Builder:
         return parts[0]
 
     def extract(self, v: Value, lane: int) -> Value:
+        """One lane as a scalar."""
         return self.value(Type(v.type.elem), f"extractelement {v.type} {v.text}, i64 {lane}")
 
     # -- index arithmetic, folded where known ------------------------------------------------------------------------
     def add(self, a: Index, b: Index) -> Index:
+        """a + b, which does not overflow."""
         if isinstance(a, int) and isinstance(b, int):
             return a + b
         if a == 0:
@@ -183,6 +202,7 @@ class Builder:
         return self.binary("add", self.index(a), self.index(b), "nsw")
 
     def mul(self, a: Index, b: Index) -> Index:
+        """a * b, which does not overflow."""
         if isinstance(a, int) and isinstance(b, int):
             return a * b
         for x, y in ((a, b), (b, a)):
@@ -200,35 +220,42 @@ class Builder:
 
     # -- memory ----------------------------------------------------------------------------------------------------
     def gep(self, pointer: Value, offset: Index, elem: str) -> Value:
+        """The pointer moved by `offset` elements."""
         if offset == 0:
             return pointer
         return self.value(PTR, f"getelementptr {spelled(elem)}, ptr {pointer.text}, i64 {self.index(offset).text}")
 
     def load(self, type_: Type, pointer: Value, align: int | None = None) -> Value:
+        """Load a scalar or neighbouring elements, aligned as one element unless given."""
         return self.value(type_, f"load {type_}, ptr {pointer.text}, align {align or SIZES[type_.elem]}")
 
     def store(self, v: Value, pointer: Value, align: int | None = None) -> None:
+        """Store a scalar or neighbouring elements, aligned as one element unless given."""
         self.emit(f"store {v.type} {v.text}, ptr {pointer.text}, align {align or SIZES[v.type.elem]}")
 
     def masked_load(self, type_: Type, pointer: Value, mask: Value, other: Value) -> Value:
+        """Load neighbouring elements where the mask is set; other lanes read `other`."""
         name = f"llvm.masked.load.{type_.suffix}.p0"
         self.declarations[name] = f"declare {type_} @{name}(ptr, {mask.type}, {type_})"
         at = f"ptr align {SIZES[type_.elem]} {pointer.text}"
         return self.value(type_, f"call {type_} @{name}({at}, {mask.type} {mask.text}, {type_} {other.text})")
 
     def masked_store(self, v: Value, pointer: Value, mask: Value) -> None:
+        """Store neighbouring elements where the mask is set."""
         name = f"llvm.masked.store.{v.type.suffix}.p0"
         self.declarations[name] = f"declare void @{name}({v.type}, ptr, {mask.type})"
         at = f"ptr align {SIZES[v.type.elem]} {pointer.text}"
         self.emit(f"call void @{name}({v.type} {v.text}, {at}, {mask.type} {mask.text})")
 
     def gather(self, type_: Type, pointers: Value, mask: Value, other: Value) -> Value:
+        """Load elements at a vector of pointers where the mask is set; other lanes read `other`."""
         name = f"llvm.masked.gather.{type_.suffix}.{pointers.type.suffix}"
         self.declarations[name] = f"declare {type_} @{name}({pointers.type}, {mask.type}, {type_})"
         at = f"{pointers.type} align {SIZES[type_.elem]} {pointers.text}"
         return self.value(type_, f"call {type_} @{name}({at}, {mask.type} {mask.text}, {type_} {other.text})")
 
     def scatter(self, v: Value, pointers: Value, mask: Value) -> None:
+        """Store elements at a vector of pointers where the mask is set."""
         name = f"llvm.masked.scatter.{v.type.suffix}.{pointers.type.suffix}"
         self.declarations[name] = f"declare void @{name}({v.type}, {pointers.type}, {mask.type})"
         at = f"{pointers.type} align {SIZES[v.type.elem]} {pointers.text}"
@@ -252,19 +279,23 @@ class Builder:
         self.emit(f"call void @llvm.prefetch.p0(ptr {pointer.text}, i32 0, i32 3, i32 1)")
 
     def memset(self, pointer: Value, size: int) -> None:
+        """Clear `size` bytes of a buffer."""
         name = "llvm.memset.p0.i64"
         self.declarations[name] = f"declare void @{name}(ptr, i8, i64, i1)"
         self.emit(f"call void @{name}(ptr align 64 {pointer.text}, i8 0, i64 {size}, i1 false)")
 
     # -- control flow ----------------------------------------------------------------------------------------------
     def start(self, label: str) -> None:
+        """Begin a block."""
         self.lines.append(f"{label}:")
         self.block = label
 
     def branch(self, label: str) -> None:
+        """End the block with a jump."""
         self.emit(f"br label %{label}")
 
     def branch_if(self, c: Value, yes: str, no: str) -> None:
+        """End the block with a jump to one of two labels."""
         self.emit(f"br i1 {c.text}, label %{yes}, label %{no}")
 
     @contextmanager

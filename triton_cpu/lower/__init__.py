@@ -34,7 +34,7 @@ def lower_module(ttir: str, options: CPUOptions) -> Lowered:
         UnsupportedOpError: an operation, or a form of it, that has no rule; names the place in the kernel's source.
         CompileError: the text cannot be read.
     """
-    from triton_cpu.lower.function import lower_function  # llvmlite's and torch's users alike import this package
+    from triton_cpu.lower.function import lower_function  # imports the analysis, which imports this package
     from triton_cpu.ttir.read import read_module
     from triton_cpu.ttir.unit_dims import expand_unit_dims
 

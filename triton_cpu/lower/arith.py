@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from triton_cpu.llvm import vecmath
 from triton_cpu.llvm.builder import Value
 from triton_cpu.llvm.convert import fp_to_fp
 from triton_cpu.llvm.libm import per_lane
@@ -125,11 +126,7 @@ def negate(cx: Context, node: Node, args: Sequence[Value]) -> Value:
 @elementwise("tt.mulhiui")
 def multiply_high(cx: Context, node: Node, args: Sequence[Value]) -> Value:
     """The upper half of the unsigned product."""
-    b, bits = cx.b, args[0].type.bits
-    wide = [b.cast("zext", arg, f"i{2 * bits}") for arg in args]
-    product = b.binary("mul", wide[0], wide[1])
-    upper = b.binary("lshr", product, b.const(product.type, bits))
-    return b.cast("trunc", upper, args[0].type.elem)
+    return vecmath.multiply_high(cx.b, args[0], args[1])
 
 
 def in_single(cx: Context, args: Sequence[Value], operation: Callable[[Sequence[Value]], Value]) -> Value:

@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triton_cpu.errors import UnsupportedOpError
+from triton_cpu.llvm import vecmath
 from triton_cpu.llvm.builder import Value
 from triton_cpu.llvm.libdevice import EXTERN
-from triton_cpu.llvm.vecmath import UNARY
-from triton_cpu.lower.arith import in_single
 from triton_cpu.lower.context import Context
 from triton_cpu.lower.rules import elementwise
 from triton_cpu.ttir.nodes import Node
 
 
-@elementwise(*UNARY)
+@elementwise(*vecmath.UNARY)
 def function(cx: Context, node: Node, args: Sequence[Value]) -> Value:
     """A function of one argument, see llvm/vecmath.py."""
-    return UNARY[node.name](cx.b, args[0])
+    return vecmath.UNARY[node.name](cx.b, args[0])
 
 
 @elementwise("math.fma")
 def fused_multiply_add(cx: Context, node: Node, args: Sequence[Value]) -> Value:
     """a * b + c with one rounding (16-bit floats: one in f32 and one to the result)."""
-    return in_single(cx, args, lambda wide: cx.b.fma(wide[0], wide[1], wide[2]))
+    return vecmath.fma(cx.b, args[0], args[1], args[2])
 
 
 @elementwise("tt.extern_elementwise")

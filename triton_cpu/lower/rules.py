@@ -1,6 +1,6 @@
 """The rule tables: what the lowering does with each operation of TTIR. An operation without a rule is an error.
 
-A rule is entered by the decorators below, in the file of its family; lower/__init__.py imports them all.
+A rule is entered by the decorators below, in the file of its family; lower/function.py imports them all.
 """
 
 from __future__ import annotations
