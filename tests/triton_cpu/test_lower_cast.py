@@ -63,6 +63,14 @@ def wrapped_index_kernel(x, first, out, B: tl.constexpr):
     tl.store(out + B + i, tl.load(x + narrow))
 
 
+@triton.jit
+def eight_bit_constants_kernel(x, out, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i, mask=i < n, other=-1.75).to(tl.float32))
+    tl.store(out + B + i, tl.full((B,), 0.0, x.dtype.element_ty).to(tl.float32))
+    tl.store(out + 2 * B + i, tl.full((B,), float("nan"), x.dtype.element_ty).to(tl.float32))
+
+
 def inputs(dtype):
     if dtype == torch.bool:
         return torch.arange(SIZE) % 3 == 0
@@ -152,3 +160,11 @@ def test_indices_that_are_narrowed_wrap_in_the_middle_of_a_chunk(first):
     wrapped_index_kernel[(1,)](x[128:], first, out, B=SIZE)
     wrapped = (torch.arange(SIZE) + first).to(torch.int8).int()
     assert torch.equal(out, torch.stack([wrapped, (wrapped + 128) * 3]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2], ids=str)
+def test_constants_of_eight_bit_floats(dtype):
+    x, out = torch.linspace(-4, 4, SIZE).to(dtype), torch.empty(3, SIZE)
+    eight_bit_constants_kernel[(1,)](x, out, 50, B=SIZE)
+    loaded = torch.where(torch.arange(SIZE) < 50, x.float(), -1.75)
+    assert_equal(out, torch.stack([loaded, torch.zeros(SIZE), torch.full((SIZE,), float("nan"))]))

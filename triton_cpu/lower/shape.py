@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from triton_cpu.errors import UnsupportedOpError
 from triton_cpu.llvm.builder import Index
-from triton_cpu.llvm.types import Type
+from triton_cpu.llvm.convert import fp_to_fp
+from triton_cpu.llvm.fp8 import FORMATS
+from triton_cpu.llvm.types import F32, Type
 from triton_cpu.lower.context import Context
 from triton_cpu.lower.lanes import Affine, Buffer, Lane, Place, Uniform
 from triton_cpu.lower.rules import eager, lazy
@@ -18,7 +20,10 @@ def constant(cx: Context, node: Node, at: Place, axis: int | None, lanes: int) -
     value = number(node)
     if value is None:
         raise UnsupportedOpError(f"arith.constant {node.attributes['value']}", node.location)
-    return Uniform(cx.b.const(Type(node.result.type.elem), value))
+    kind = node.result.type
+    if kind.name in FORMATS and isinstance(value, float):
+        return Uniform(fp_to_fp(cx.b, cx.b.const(F32, value), kind.name))
+    return Uniform(cx.b.const(Type(kind.elem), value))
 
 
 @lazy("ub.poison")

@@ -41,7 +41,7 @@ def string(node: Node, name: str) -> str:
 def number(node: Node) -> int | float | None:
     """The value of a constant whose elements are all equal; None for another one.
 
-    Floats may be printed as their bits, which keeps infinities and NaN.
+    Floats may be printed as their bits, which keeps infinities and NaN. Of 8-bit floats these are given as an integer.
     """
     match = _NUMBER.fullmatch(node.attributes["value"])
     if match is None:
@@ -51,8 +51,8 @@ def number(node: Node) -> int | float | None:
         return int(text == "true")
     if elem in ("half", "bfloat", "float", "double"):
         return _from_bits(int(text, 16), elem) if text.startswith("0x") else float(text)
-    if node.result.type.name.startswith("f8"):
-        return None
+    if node.result.type.name.startswith("f8") and not text.startswith("0x"):
+        return float(text)
     return int(text, 0)
 
 
