@@ -12,7 +12,6 @@ class KVPool:
 
     def __init__(self, slots: int, layers: int, kv_heads: int, head_dim: int, dtype: torch.dtype) -> None:
         shape = (slots, kv_heads, head_dim)
-        self.slots = slots
         self.keys = [torch.empty(shape, dtype=dtype) for _ in range(layers)]
         self.values = [torch.empty(shape, dtype=dtype) for _ in range(layers)]
         buffers = [*self.keys, *self.values]
