@@ -1,7 +1,7 @@
 """Products whose second operand is contiguous along K: dot products of rows, several accumulators of lanes each.
 
-The order of an element's sum: lane l adds the elements l, l + L, l + 2 L, ... of K in turn (of bf16, where K is at least
-2 L, the elements 2 l and 2 l + 1, then those 2 L further on), then lanes are added in pairs at distance 1, 2, 4, ...,
+The order of an element's sum: lane l adds the elements l, l + L, l + 2 L, ... of K in turn (of bf16, where K is 2 L or
+more, the elements 2 l and 2 l + 1, then those 2 L further on), then lanes are added in pairs at distance 1, 2, 4, ...,
 and the total is added to the accumulator.
 """
 
