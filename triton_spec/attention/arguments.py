@@ -9,6 +9,7 @@ from triton_spec.checks import (
     INDEX_DTYPES,
     require_contiguous,
     require_dtype,
+    require_indices,
     require_last_dim_contiguous,
     require_same_device,
     require_shape,
@@ -39,10 +40,8 @@ def require_attention_arguments(
     require_dtype("req_to_token", req_to_token, INDEX_DTYPES)
     require_shape("req_to_token", req_to_token, (None, None))
     require_last_dim_contiguous("req_to_token", req_to_token)
-    for name, index in (("req_pool_indices", req_pool_indices), ("seq_lens", seq_lens)):
-        require_dtype(name, index, INDEX_DTYPES)
-        require_shape(name, index, seq_lens.shape[:1])
-        require_contiguous(name, index)
+    require_indices("seq_lens", seq_lens, (None,))
+    require_indices("req_pool_indices", req_pool_indices, seq_lens.shape)
     require_same_device(
         q=q,
         k_cache=k_cache,
@@ -62,11 +61,11 @@ def require_extend_arguments(
     tree_mask: torch.Tensor | None,
 ) -> None:
     """Raise ValueError or TypeError unless the description of the new tokens fits q and the requests."""
-    for name, index in (("extend_seq_lens", extend_seq_lens), ("extend_start_loc", extend_start_loc)):
-        require_dtype(name, index, INDEX_DTYPES)
-        require_shape(name, index, seq_lens.shape)
-        require_contiguous(name, index)
+    require_indices("extend_seq_lens", extend_seq_lens, seq_lens.shape)
+    require_indices("extend_start_loc", extend_start_loc, seq_lens.shape)
     require_same_device(q=q, extend_seq_lens=extend_seq_lens, extend_start_loc=extend_start_loc, tree_mask=tree_mask)
+    if q.shape[0] and not seq_lens.shape[0]:
+        raise ValueError(f"q has {q.shape[0]} rows and there are no requests for them")
     if q.shape[0] and max_extend_len < 1:
         raise ValueError(f"max_extend_len is {max_extend_len} for {q.shape[0]} rows of q, expected at least 1")
     if tree_mask is not None:

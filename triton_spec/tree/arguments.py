@@ -38,8 +38,8 @@ def require_build_tree_arguments(
             f"draft_token_num is {draft_token_num}: topk {topk} and depth {depth} make {candidates} candidates, "
             f"so at most {candidates + 1} nodes with the root"
         )
+    require_indices("verified_seq_len", verified_seq_len, (None,))
     batch = verified_seq_len.shape[0]
-    require_indices("verified_seq_len", verified_seq_len, (batch,))
     require_indices("parent_list", parent_list, (batch, None if depth == 1 else topk * (depth - 1) + 1))
     require_indices("selected_index", selected_index, (batch, draft_token_num - 1))
     _require_links(positions, retrieve_index, retrieve_next_token, retrieve_next_sibling, batch, draft_token_num)

@@ -170,6 +170,7 @@ ERRORS = {
     "head size": ({"q": torch.zeros(1, 4, 8)}, ValueError, "k_cache has shape"),
     "transposed cache": ({"v_cache": torch.zeros(4, 16, 2).transpose(1, 2)}, ValueError, "v_cache has stride"),
     "float lengths": ({"seq_lens": torch.ones(1)}, TypeError, "seq_lens has dtype"),
+    "lengths of no axis": ({"seq_lens": torch.tensor(1)}, ValueError, r"seq_lens has shape \[\], expected \[any\]"),
     "two index lengths": ({"req_pool_indices": torch.zeros(2, dtype=torch.int64)}, ValueError, "req_pool_indices"),
 }
 
@@ -185,6 +186,13 @@ def test_arguments_that_do_not_fit(extend, decode, changes, error, message):
     new = {"extend_seq_lens": one, "extend_start_loc": one * 0, "max_extend_len": 1}
     with pytest.raises(error, match=message):
         extend(**{**fitting, **new, **changes})
+
+
+def test_rows_without_a_request_are_refused(extend):
+    pool, none = random_pool([5], 1, 16, torch.float32), torch.zeros(0, dtype=torch.int64)
+    q = random_queries(3, 2, 16, torch.float32)
+    with pytest.raises(ValueError, match="q has 3 rows and there are no requests"):
+        extend(q, *pool.arguments()[:3], none, none, none, none, 3, 0.25)
 
 
 def test_tree_mask_of_another_size(extend):

@@ -163,6 +163,7 @@ ERRORS = {
                      r"parent_list has shape \[2, 6\], expected \[2, 5\]"),
     "requests": ({"selected_index": torch.zeros(3, 3, dtype=torch.int64)}, ValueError, "selected_index has shape"),
     "float": ({"selected_index": torch.zeros(2, 3)}, TypeError, "selected_index has dtype torch.float32"),
+    "lengths of no dimension": ({"verified_seq_len": torch.tensor(7)}, ValueError, r"verified_seq_len has shape \[\]"),
     "strided": ({"retrieve_index": torch.zeros(4, 2, dtype=torch.int64).t()}, ValueError, "retrieve_index has strides"),
     "positions": ({"positions": torch.zeros(7, dtype=torch.int64)}, ValueError, r"positions has shape \[7\]"),
     "mask size": ({"tree_mask": torch.ones(33, dtype=torch.bool)}, ValueError, "33 elements, expected 32"),
