@@ -6,7 +6,7 @@ from triton_cpu.analysis.axis import source_dim
 from triton_cpu.lower.rules import is_lazy
 from triton_cpu.ttir.nodes import Node, Var
 
-_SUMS = frozenset({"tt.addptr", "arith.addi", "arith.subi", "arith.extsi", "arith.extui"})
+_LINEAR = frozenset({"tt.addptr", "arith.addi", "arith.subi", "arith.muli", "arith.extsi", "arith.extui"})
 
 
 def may_overtake(write: Node) -> set[Var]:
@@ -44,7 +44,7 @@ def _in_step(read: Var, written: Var) -> bool:
 
 
 def _distinct(pointer: Var) -> bool:
-    """Whether all elements point to different places, as far as no stride that the kernel is given is 0."""
+    """Whether all elements point to different places, as far as the strides keep rows apart."""
     return all(size == 1 or _grows(pointer, dim) for dim, size in enumerate(pointer.type.sizes))
 
 
@@ -60,10 +60,10 @@ def _grows(var: Var, dim: int) -> bool | None:
     if node.name in ("tt.expand_dims", "tt.broadcast", "tt.trans"):
         source = source_dim(var, dim)
         return False if source is None else _grows(node.operands[0], source)
-    parts = [_grows(operand, dim) for operand in node.operands]
-    if None in parts or not (node.name in _SUMS or (node.name == "arith.muli" and not all(parts))):
+    if node.name not in _LINEAR:
         return None
-    return any(parts)
+    parts = [_grows(operand, dim) for operand in node.operands]
+    return None if None in parts or (node.name == "arith.muli" and all(parts)) else any(parts)
 
 
 def _base(pointer: Var) -> Var | None:
