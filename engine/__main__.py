@@ -1,6 +1,7 @@
 """The command line: `triton-spec generate` and `triton-spec bench`."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return its exit code: 0, or 2 with one line on stderr for what the user can correct."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character does not end an answer
     parser = Parser(prog="triton-spec", description="Language models, fast on CPUs, without changing a token.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     try:

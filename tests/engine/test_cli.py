@@ -1,5 +1,6 @@
 """The command line: what it prints, where, and how it ends when something is wrong."""
 
+import io
 import json
 import os
 import subprocess
@@ -89,6 +90,14 @@ def test_text_streams_and_a_line_of_figures_follows(model, capsys):
     assert figures.startswith(f"{sum(len(answer.token_ids) for answer in answers)} tokens, ")
     assert "accept length 1.00, first token after " in figures
     assert captured.err == ""
+
+
+def test_characters_that_the_terminal_lacks_are_replaced(model, monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert main(["generate", "--model", str(model), "--max-new-tokens", "2", "naïve", "b"]) == 0
+    sys.stdout.flush()
+    assert b"> na?ve\n" in written.getvalue()
 
 
 def test_slow_references_are_named_once(model, capsys, monkeypatch):
