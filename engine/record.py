@@ -14,7 +14,8 @@ from triton_cpu.driver import CPUDriver
 
 def can_be_recorded(plan: Plan) -> bool:
     """Whether a step is made of nothing but kernels that the CPU backend of this project launches."""
-    return isinstance(driver.active, CPUDriver) and all(choice.provider == "triton" for choice in plan.decisions)
+    kernels = all(choice.provider == "triton" for choice in plan.decisions)
+    return kernels and isinstance(driver.active, CPUDriver)  # asked last: without kernels there may be no driver
 
 
 class RecordedRunner:

@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -72,8 +71,7 @@ def _show_text(prompt: str, stream: "Stream", several: bool) -> "Result":
     if several:
         print(f"> {prompt}", flush=True)
     for piece in stream:
-        sys.stdout.write(piece)
-        sys.stdout.flush()
+        print(piece, end="", flush=True)
     print("\n")
     return stream.result
 

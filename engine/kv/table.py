@@ -1,7 +1,7 @@
 """Where each position of each request lies in the KV pool."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
@@ -11,11 +11,11 @@ from engine.kv.slots import SlotAllocator
 
 @dataclass
 class Row:
-    """A request's row of the table: positions [0, committed) hold final KV, positions [0, reserved) have slots."""
+    """A request's row of the table: positions [0, committed) hold final KV, position i < len(slots) has slots[i]."""
 
     index: int
     committed: int = 0
-    reserved: int = 0
+    slots: list[int] = field(default_factory=list)
 
 
 class RequestTable:
@@ -47,14 +47,18 @@ class RequestTable:
         if max(ends) > width:
             raise RuntimeError(f"a request needs {max(ends)} positions and the table has {width}")
         indices = self.indices(rows)
-        reserved = [max(row.reserved, end) for row, end in zip(rows, ends, strict=True)]
-        missing = sum(reserved) - sum(row.reserved for row in rows)
-        if missing:
-            new = torch.tensor(self._slots.allocate(missing))
-            held = torch.tensor([row.reserved for row in rows])
-            self._plan.assign_req_to_token_pool(indices, self.req_to_token, held, torch.tensor(reserved), new)
-            for row, length in zip(rows, reserved, strict=True):
-                row.reserved = length
+        held = [len(row.slots) for row in rows]
+        missing = [max(end - length, 0) for end, length in zip(ends, held, strict=True)]
+        if any(missing):
+            new = self._slots.allocate(sum(missing))
+            start = 0
+            for row, count_of_row in zip(rows, missing, strict=True):
+                row.slots += new[start : start + count_of_row]
+                start += count_of_row
+            reserved = torch.tensor([len(row.slots) for row in rows])
+            self._plan.assign_req_to_token_pool(
+                indices, self.req_to_token, torch.tensor(held), reserved, torch.tensor(new)
+            )
         window = torch.empty(len(rows) * count, dtype=torch.int64)
         starts = torch.tensor([row.committed for row in rows])
         self._plan.assign_extend_cache_locs(indices, self.req_to_token, starts, starts + count, window)
@@ -65,7 +69,11 @@ class RequestTable:
         return torch.tensor([row.index for row in rows])
 
     def close(self, row: Row) -> None:
-        """Give back the row and every slot it reserved."""
-        self._slots.release(self.req_to_token[row.index, : row.reserved].tolist())
+        """Give back the row and every slot it reserved.
+
+        No tensor is touched: streams that are open when the interpreter exits close during its shutdown, when PyTorch
+        aborts the process over views.
+        """
+        self._slots.release(row.slots)
         self._free_rows.append(row.index)
-        row.committed = row.reserved = 0
+        row.committed, row.slots = 0, []

@@ -245,6 +245,37 @@ def test_a_reader_that_goes_away_is_no_fault(model):
     assert len(done.stdout) == 1
 
 
+@pytest.mark.parametrize(
+    ("redirection", "code", "message"),
+    [(">/dev/full", 2, "No space left on device; is there room for the output?"), (">&-", 0, "")],
+    ids=["full disk", "closed"],
+)
+@pytest.mark.parametrize("form", ["", "--json"])
+def test_output_that_cannot_be_written(model, redirection, code, message, form):
+    command = f"{sys.executable} -m engine generate {form} --model {model} --max-new-tokens 5 a b {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert done.stderr.count("\n") == bool(message)
+
+
+@pytest.mark.parametrize("end", ["pass", "raise ValueError('mine')"], ids=["silent end", "exception"])
+def test_a_stream_that_is_open_at_the_end_of_the_process_is_no_fault(model, end):
+    body = f"stream = LLM({str(model)!r}).stream('a'); next(stream); {end}"
+    code = f"from engine import LLM\ndef main():\n    {body}\n    return stream\nopen_stream = main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == (0 if end == "pass" else 1), done.stderr
+    assert done.stderr == "" or done.stderr.endswith("ValueError: mine\n")
+
+
+def test_an_unknown_backend_is_named_and_references_answer(model):
+    done = program("generate", "--model", str(model), "--max-new-tokens", "4", "a", TRITON_DEFAULT_BACKEND="tpu")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("triton-spec: slow PyTorch references run ")
+    assert "Unknown backend device 'tpu'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_bench_prints_one_object(tmp_path, capsys, monkeypatch):
     save_tiny_model(tmp_path, max_position_embeddings=1024)
     capsys.readouterr()

@@ -1,6 +1,7 @@
 """Slots and the request table: nothing is lost, nothing is handed out twice."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -55,7 +56,7 @@ def test_reserved_slots_that_were_not_committed_are_used_again():
     row.committed = 2
     again = table.reserve([row, other], 4).tolist()
     assert again[:3] == first[2:].tolist()
-    assert (row.committed, row.reserved, other.reserved) == (2, 6, 4)
+    assert (row.committed, len(row.slots), len(other.slots)) == (2, 6, 4)
     assert table.req_to_token[row.index, :6].tolist() == first[:2].tolist() + again[:4]
     assert slots.free_count == 40 - 10
     table.close(row)
@@ -73,7 +74,20 @@ def test_a_failed_reservation_changes_nothing():
         table.reserve([row, other], 3)
     with pytest.raises(RuntimeError, match="needs 9 positions and the table has 8"):
         table.reserve([row], 9)
-    assert (row.reserved, other.reserved, slots.free_count) == (4, 0, 2)
+    assert (len(row.slots), len(other.slots), slots.free_count) == (4, 0, 2)
+
+
+def test_slots_of_a_reservation_that_broke_off_come_back():
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    slots = SlotAllocator(8)
+    table = RequestTable(1, 8, slots, SimpleNamespace(assign_req_to_token_pool=interrupted))
+    row = table.open()
+    with pytest.raises(KeyboardInterrupt):
+        table.reserve([row], 5)
+    table.close(row)
+    assert slots.free_count == 8
 
 
 def test_rows_are_limited_and_come_back():
@@ -101,5 +115,5 @@ def test_random_histories_lose_nothing():
                 if row.committed + count <= 16:
                     table.reserve([row], count)
                     row.committed += generator.randint(0, count)
-        held = [slot for row in open_rows for slot in table.req_to_token[row.index, : row.reserved].tolist()]
+        held = [slot for row in open_rows for slot in table.req_to_token[row.index, : len(row.slots)].tolist()]
         assert len(set(held)) == len(held) == 64 - slots.free_count
