@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -38,16 +39,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--providers", metavar="OP=PROVIDER,...", help="use these, e.g. linear=triton or *=reference")
     arguments = parser.parse_args(argv)
     facts = DEFAULT_FACTS | dict(arguments.fact)
-    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    console = Console(width=None if sys.stdout is not None and sys.stdout.isatty() else WIDTH)
     try:
         plan = resolve(discover(), probe_target(), facts, read_choices(arguments.providers))
     except DispatchError as error:
         print(f"{parser.prog}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
-    if arguments.json:
-        console.out(json.dumps(plan.as_dict(), indent=2), highlight=False)
-    else:
-        console.print(_table(plan, facts))
+    try:
+        if arguments.json:
+            console.out(json.dumps(plan.as_dict(), indent=2), highlight=False)
+        else:
+            console.print(_table(plan, facts))
+    except OSError as error:
+        print(f"{parser.prog}: error: the plan cannot be written: {error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what the interpreter flushes at its end
+        return 2
     return 0
 
 

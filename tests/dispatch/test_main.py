@@ -84,6 +84,18 @@ def test_mistakes_end_the_process_with_code_2_and_one_line():
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("form", ["", "--json"])
+@pytest.mark.parametrize(
+    ("redirection", "code", "message"),
+    [(">/dev/full", 2, "the plan cannot be written: [Errno 28] No space left on device\n"), (">&-", 0, "")],
+    ids=["full disk", "closed"],
+)
+def test_output_that_cannot_be_written(redirection, code, message, form):
+    command = f"{sys.executable} -m dispatch {form} {redirection}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (code, message and f"python -m dispatch: error: {message}")
+
+
 def test_without_a_driver_references_take_over_visibly():
     plan = json.loads(run("--json", TRITON_DEFAULT_BACKEND="nothing").stdout)
     assert plan["target"]["features"] == []
