@@ -84,6 +84,20 @@ def test_fork_after_a_torch_region_only_runs_serially(tmp_path):
     assert serial_with_one_warning(result)
 
 
+def test_torch_operations_after_a_launch_in_a_forked_child_end(tmp_path):
+    body = """
+    assert launch() == 4
+    x = torch.arange(1 << 22)
+    assert x.sum() > 0
+    if (pid := os.fork()) == 0:
+        signal.alarm(30)  # ends a child that hangs
+        launch()
+        os._exit(0 if x.sum() > 0 else 1)
+    print(os.waitpid(pid, 0)[1])
+    """
+    assert finish(tmp_path, "import os, signal" + textwrap.dedent(body)) == 0
+
+
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_clean_children_keep_their_threads(tmp_path, method):
     (result,) = finish(tmp_path, f"assert launch() == 4\nprint(children('{method}'))")

@@ -2,7 +2,7 @@
 
 The worker threads of an OpenMP pool do not survive fork(), and the runtime of GNU does not notice: a child that enters
 a parallel region of more than one thread waits for ever. So a child of a process that may have had such a pool runs its
-kernels on one thread, which gives the same bits.
+kernels on one thread, which gives the same bits, and so do PyTorch's operations between them, which use the same pool.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ class Team:
             if torch.get_num_threads() > 1:
                 warnings.warn(
                     "this process was forked from one that had started threads. An OpenMP pool does not survive that, "
-                    "so Triton kernels run on 1 thread here. Start workers with the multiprocessing method 'spawn' to "
-                    "use all threads",
+                    "so Triton kernels and PyTorch run on 1 thread here. Start workers with the multiprocessing method "
+                    "'spawn' to use all threads",
                     RuntimeWarning,
                     stacklevel=4,
                 )
+                torch.set_num_threads(1)
         return self.size()
 
 
