@@ -15,7 +15,12 @@ from torch.utils._device import _device_constructors
 
 from tests import target
 
-NEEDS = {"amx": target.has_amx, "avx512": target.has_avx512, "gpu": target.has_gpu}  # marker -> is it here?
+NEEDS = {  # marker -> is it here?
+    "amx": target.has_amx,
+    "avx512": target.has_avx512,
+    "avx2": target.has_avx2,
+    "gpu": target.has_gpu,
+}
 _ABSENT = re.compile(r"no (\w+) on this machine")
 
 

@@ -19,6 +19,11 @@ def has_avx512() -> bool:
     return "avx512" in host().features
 
 
+def has_avx2() -> bool:
+    """The processor has AVX2. False when TRITON_CPU_HIDE hides it."""
+    return "avx2" in host().features
+
+
 @functools.cache
 def has_gpu() -> bool:
     """PyTorch can use a CUDA device."""

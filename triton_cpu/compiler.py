@@ -43,6 +43,7 @@ class CPUBackend(BaseBackend):  # type: ignore[misc]  # triton has no type infor
     def parse_options(self, options: dict[str, Any]) -> CPUOptions:
         """Options of a call as a frozen object, see options.make_options."""
         from triton_cpu.host import host
+        from triton_cpu.level import held_to
 
         machine = host()
         if self.target.arch != machine.arch:
@@ -52,6 +53,7 @@ class CPUBackend(BaseBackend):  # type: ignore[misc]  # triton has no type infor
             )
         given = dict(options)
         given["enable_fp_fusion"] = _fp_fusion(given.get("enable_fp_fusion"))
+        machine = held_to(machine, given.get("isa"))
         return make_options(given, machine.arch, machine.llvm_features)
 
     def pack_metadata(self, metadata: Any) -> tuple[Any, ...]:

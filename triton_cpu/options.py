@@ -24,6 +24,7 @@ class CPUOptions:
 
     arch: str
     llvm_features: str
+    isa: str | None = None
     enable_fp_fusion: bool = True
     debug: bool = False
     sanitize_overflow: bool = False

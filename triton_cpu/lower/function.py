@@ -7,6 +7,7 @@ import importlib
 from triton_cpu.analysis.materialise import outside_uses
 from triton_cpu.errors import CompileError
 from triton_cpu.llvm.builder import Builder, Value
+from triton_cpu.llvm.half import half_functions
 from triton_cpu.llvm.types import I32, Type, stored
 from triton_cpu.lower import Lowered
 from triton_cpu.lower.branch import reserve_arguments, take_arguments
@@ -71,10 +72,11 @@ def lower_function(functions: list[Node], options: CPUOptions) -> Lowered:
             *b.declarations.values(),
         ]
     )
-    return Lowered(text + "\n", name, cx.uses_tiles, tuple(stored(kind) for kind in types))
+    text += "\n" + half_functions(text, machine.features)
+    return Lowered(text, name, cx.uses_tiles, tuple(stored(kind) for kind in types))
 
 
 def _machine(options: CPUOptions) -> Machine:
-    features = frozenset(options.arch.partition(":")[2].split(","))
+    features = frozenset(filter(None, options.arch.partition(":")[2].split(",")))
     lanes = next((lanes for feature, lanes in _CHUNK.items() if feature in features), _PORTABLE_CHUNK)
     return Machine(features, lanes, options.enable_fp_fusion, options.debug)
