@@ -33,8 +33,9 @@ types: $(READY) ## mypy, strict, on dispatch and triton_cpu
 soak: $(READY) ## the long tests
 	OMP_WAIT_POLICY=passive $(BIN)/python -m pytest -m slow
 
-bench: $(READY) ## speed against transformers, and against the memory bandwidth
+bench: $(READY) ## speed against transformers and the memory bandwidth, and of the CPU backend against PyTorch
 	$(BIN)/triton-spec bench
+	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks backend
 
 clean: ## remove .venv and what tools left
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
