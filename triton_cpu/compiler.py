@@ -27,9 +27,10 @@ class CPUBackend(BaseBackend):  # type: ignore[misc]  # triton has no type infor
 
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
-        from triton_cpu.runtime.cache import install
+        from triton_cpu.runtime import cache, triton_key
 
-        install()
+        cache.install()
+        triton_key.install()
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
