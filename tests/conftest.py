@@ -17,9 +17,8 @@ from tests import target
 
 NEEDS = {  # marker -> is it here?
     "amx": target.has_amx,
-    "avx512": target.has_avx512,
-    "avx2": target.has_avx2,
     "gpu": target.has_gpu,
+    **{name: functools.partial(target.has, name) for name in ("avx2", "avx512", "avx512_bf16", "avx512_vnni")},
 }
 _ABSENT = re.compile(r"no (\w+) on this machine")
 

@@ -14,14 +14,9 @@ def has_amx() -> bool:
     return "amx_bf16" in host().features
 
 
-def has_avx512() -> bool:
-    """The processor has AVX-512. False when TRITON_CPU_HIDE hides it."""
-    return "avx512" in host().features
-
-
-def has_avx2() -> bool:
-    """The processor has AVX2. False when TRITON_CPU_HIDE hides it."""
-    return "avx2" in host().features
+def has(feature: str) -> bool:
+    """The processor has a feature of host.Host. False when TRITON_CPU_HIDE hides it."""
+    return feature in host().features
 
 
 @functools.cache

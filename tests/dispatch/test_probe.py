@@ -11,7 +11,7 @@ from triton.runtime import driver
 from dispatch.errors import ProbeError
 from dispatch.probe import describe, probe_target
 from tests.dispatch.made import Silent
-from tests.target import has_amx, has_avx512, has_gpu
+from tests.target import has, has_amx, has_gpu
 
 
 def test_this_machine():
@@ -19,7 +19,7 @@ def test_this_machine():
     assert "triton" in target.features
     if not has_gpu():
         assert target.kind == "cpu"
-        assert ("amx_bf16" in target.features, "avx512" in target.features) == (has_amx(), has_avx512())
+        assert ("amx_bf16" in target.features, "avx512" in target.features) == (has_amx(), has("avx512"))
 
 
 @pytest.mark.parametrize(

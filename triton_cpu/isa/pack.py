@@ -1,9 +1,9 @@
-"""Operands as AMX tiles want them: the first in padded rows, the second in groups of elements of K (VNNI)."""
+"""Operands as tiles and panels want them: the first in padded rows, the second in groups of elements of K (VNNI)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from triton_cpu.isa.product import Product, runs_along_k
 from triton_cpu.llvm.builder import Builder, Index, Value
@@ -13,8 +13,9 @@ from triton_cpu.lower.lanes import Buffer, Place
 if TYPE_CHECKING:
     from triton_cpu.lower.context import Context
 
-_TILE_BYTES = 1024
-_COLUMNS = 16  # of the second operand in a tile
+ROW_BYTES = 64  # of 16 columns
+_COLUMNS = 16
+AHEAD = 16  # rows of the second operand between one that is read and one that is fetched
 
 
 def padded_rows(cx: Context, product: Product, rows: int, depth: int) -> Buffer:
@@ -30,21 +31,45 @@ def padded_rows(cx: Context, product: Product, rows: int, depth: int) -> Buffer:
     return buffer
 
 
-def pack(cx: Context, product: Product, tiles_n: int, tiles_k: int) -> Value:
-    """The second operand as tiles [tiles_n][tiles_k], each 16 rows of 64 bytes.
+def pack(cx: Context, product: Product, flipped: int = 0, width: int = 1) -> Packed:
+    """The second operand in panels of 16 * width columns, each as deep as K filled up to 64 bytes.
 
-    Row r of a tile holds, for each of its 16 columns, the elements g * r .. g * r + g - 1 of its part of K side by
-    side, g of them to 4 bytes. Elements outside of the operand are 0.
+    A row of a panel holds, for each of its columns, the g elements of K that fill 4 bytes side by side, xor'ed with
+    `flipped`. With a width of 1, every 16 rows are a tile. Elements outside of the operand are 0.
     """
-    buffer = cx.b.buffer(tiles_n * tiles_k * _TILE_BYTES)
+    chunk = 64 // SIZES[product.elem]
+    depth, panels = 16 * -(-product.k // chunk), -(-product.n // (_COLUMNS * width))
+    size = panels * depth * width * ROW_BYTES
+    packed = Packed(cx, cx.b.buffer(size), depth, width)
+    if product.n % (_COLUMNS * width) or product.k % chunk:
+        cx.b.memset(packed.buffer, size)
     fill = _pack_columns if runs_along_k(cx, product.b) else _pack_rows
-    if product.n % _COLUMNS or product.k % (64 // SIZES[product.elem]):
-        cx.b.memset(buffer, tiles_n * tiles_k * _TILE_BYTES)
-    fill(cx, product, buffer, tiles_k)
-    return buffer
+    fill(cx, product, packed, flipped)
+    return packed
 
 
-def _pack_columns(cx: Context, product: Product, buffer: Value, tiles_k: int) -> None:
+class Packed(NamedTuple):
+    """An operand in panels.
+
+    Attributes:
+        depth: rows of a panel.
+        width: pieces of 16 columns, 64 bytes each, side by side in a row.
+    """
+
+    cx: Context
+    buffer: Value
+    depth: int
+    width: int
+
+    def place(self, n: Index, row: Index) -> Value:
+        """Address of 16 columns from n on, of a row of theirs."""
+        b = self.cx.b
+        panel, piece = part(b, n, _COLUMNS * self.width), part(b, remainder(b, n, _COLUMNS * self.width), _COLUMNS)
+        at = b.add(b.mul(b.add(b.mul(panel, self.depth), row), self.width), piece)
+        return b.gep(self.buffer, b.mul(at, ROW_BYTES), "i8")
+
+
+def _pack_columns(cx: Context, product: Product, packed: Packed, flipped: int) -> None:
     """Read columns, which are contiguous along K, and transpose them as 4-byte groups, 16 x 16 at a time."""
     b, depth = cx.b, 64 // SIZES[product.elem]
     columns, lanes = min(product.n, _COLUMNS), min(product.k, depth)
@@ -58,40 +83,66 @@ def _pack_columns(cx: Context, product: Product, buffer: Value, tiles_k: int) ->
                 chunk = b.shuffle(chunk, b.zero(kind), [min(lane, lanes) for lane in range(depth)])
             groups.append(b.bitcast(chunk, Type("i32", _COLUMNS)))
         groups += [b.zero(Type("i32", _COLUMNS))] * (_COLUMNS - columns)
-        tile = _tile(b, buffer, n, k, tiles_k, depth)
+        first = part(b, b.mul(k, SIZES[product.elem]), 4)
         for row, group in enumerate(_transpose(b, groups)):
-            b.store(group, b.gep(tile, row * 64, "i8"))
+            b.store(flip(b, group, flipped), packed.place(n, b.add(first, row)))
 
 
-def _pack_rows(cx: Context, product: Product, buffer: Value, tiles_k: int) -> None:
-    """Read rows along N and interleave g of them."""
+def _pack_rows(cx: Context, product: Product, packed: Packed, flipped: int) -> None:
+    """Read rows along N, 64 bytes of each, and interleave g of them."""
     b, size = cx.b, SIZES[product.elem]
-    group, depth, columns = 4 // size, 64 // size, min(product.n, _COLUMNS)
+    group, columns = 4 // size, min(product.n, 64 // size)
     lanes = columns if columns > 1 else 0
     present = min(group, product.k)
     with cx.loop(0, product.n, columns) as n, cx.loop(0, product.k, present) as k:
+        fetch(b, product, b.add(k, AHEAD), n)
         rows = [product.b_row(b.add(k, i), n, lanes) for i in range(present)]
         rows = [b.splat(row, 1) if lanes == 0 else row for row in rows]
         rows += [b.zero(rows[0].type)] * (group - present)
-        inner = b.binary("urem", b.index(k), b.index(depth)) if not isinstance(k, int) else k % depth
-        place = b.gep(_tile(b, buffer, n, k, tiles_k, depth), b.mul(inner, _COLUMNS * size), "i8")
-        b.store(_interleave(b, rows), place)
+        for piece, groups in enumerate(interleave(b, rows)):
+            b.store(flip(b, groups, flipped), packed.place(b.add(n, piece * _COLUMNS), part(b, k, group)))
 
 
-def _tile(b: Builder, buffer: Value, n: Index, k: Index, tiles_k: int, depth: int) -> Value:
-    """Address of the tile that holds element [k, n]."""
-    places = [
-        i // unit if isinstance(i, int) else b.binary("udiv", i, b.index(unit))
-        for i, unit in ((n, _COLUMNS), (k, depth))
-    ]
-    return b.gep(buffer, b.mul(b.add(b.mul(places[0], tiles_k), places[1]), _TILE_BYTES), "i8")
+def part(b: Builder, i: Index, unit: int) -> Index:
+    """i // unit."""
+    return i // unit if isinstance(i, int) else b.binary("udiv", i, b.index(unit))
 
 
-def _interleave(b: Builder, rows: Sequence[Value]) -> Value:
-    """Element 0 of every row, then element 1 of every row, ..."""
-    lanes, count = rows[0].type.lanes, len(rows)
-    joined = b.concat(rows)
-    return b.shuffle(joined, None, [row * lanes + lane for lane in range(lanes) for row in range(count)])
+def remainder(b: Builder, i: Index, unit: int) -> Index:
+    """i % unit."""
+    return i % unit if isinstance(i, int) else b.binary("urem", i, b.index(unit))
+
+
+def flip(b: Builder, groups: Value, bits: int) -> Value:
+    """Groups of 4 bytes xor'ed with bits."""
+    return b.binary("xor", groups, b.const(groups.type, bits)) if bits else groups
+
+
+def fetch(b: Builder, product: Product, k: Index, n: Index) -> None:
+    """Prefetch b[k, n], where it is loaded from memory."""
+    source = product.b_source(k, n)
+    if source is not None:
+        b.prefetch(source)
+
+
+def interleave(b: Builder, rows: Sequence[Value]) -> list[Value]:
+    """Groups of an element of every row, as integers, in vectors of at most 64 bytes."""
+    vectors = [[row] for row in rows]
+    while len(vectors) > 1:
+        pairs = zip(vectors[::2], vectors[1::2], strict=True)
+        vectors = [[part for x, y in zip(*pair, strict=True) for part in _zip(b, x, y)] for pair in pairs]
+    return vectors[0]
+
+
+def _zip(b: Builder, x: Value, y: Value) -> list[Value]:
+    """Pairs of an element of either, as integers of twice the size."""
+    lanes, size = x.type.lanes, SIZES[x.type.elem]
+    half = lanes // 2 if 2 * lanes * size > 64 else lanes
+    pairs = []
+    for start in range(0, lanes, half):
+        joined = b.shuffle(x, y, [lane + row for lane in range(start, start + half) for row in (0, lanes)])
+        pairs.append(b.bitcast(joined, Type(f"i{16 * size}", half)))
+    return pairs
 
 
 def _transpose(b: Builder, rows: Sequence[Value]) -> list[Value]:

@@ -53,14 +53,19 @@ class Product:
         return self.cx.vector(loaded[0], self.cx.chunk(loaded[0], loaded[1], None, 0), 0)
 
     def a_source(self, m: Index, k: Index) -> Value:
-        """Address of a[m, k], for an operand that has a row distance."""
+        """Address of a[m, k], for an operand whose rows lie in memory."""
         pointer, at = self._unmasked_a(m, k) or (self.a, ())
         return self.cx.vector(pointer, self.cx.chunk(pointer, at, None, 0), 0)
 
-    def a_row_distance(self) -> Index | None:
-        """Elements from one row of a to the next, if a is loaded without a mask and contiguous along K."""
+    def a_rows_in_memory(self) -> bool:
+        """Whether a is loaded without a mask and contiguous along K."""
         found = self._unmasked_a(0, 0)
-        if found is None or step(self.cx.forms, found[0], len(self.batch) + 1, wrapping=False) != 1:
+        return found is not None and step(self.cx.forms, found[0], len(self.batch) + 1, wrapping=False) == 1
+
+    def a_row_distance(self) -> Index | None:
+        """Elements from one row of a to the next, where its rows lie in memory at equal distances."""
+        found = self._unmasked_a(0, 0)
+        if found is None or not self.a_rows_in_memory():
             return None
         lane = self.cx.chunk(*found, len(self.batch), min(self.m, 16))
         return lane.stride if isinstance(lane, Affine) else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from triton_cpu.isa.groups import dot_pairs
 from triton_cpu.isa.product import Product, runs_along_k
 from triton_cpu.llvm.builder import Builder, Index, Value
 from triton_cpu.llvm.convert import fp_to_fp
@@ -133,7 +134,7 @@ def step_for(cx: Context, product: Product) -> Step:
     depth = min(product.k, wide)
     if product.elem == "bfloat" and product.k >= 2 * wide:
         if "avx512_bf16" in features:
-            return Step(2 * wide, wide, lambda b, chunk: [chunk], _dot_pairs)
+            return Step(2 * wide, wide, lambda b, chunk: [chunk], lambda b, sum_, x, y: dot_pairs(b, sum_, x[0], y[0]))
         return Step(2 * wide, wide, _even_and_odd, _multiply)
     lanes = depth if depth > 1 else 0
     return Step(depth, lanes, lambda b, chunk: [fp_to_fp(b, chunk, product.out.elem)], _multiply)
@@ -143,14 +144,6 @@ def _multiply(b: Builder, sum_: Value, left: Sequence[Value], right: Sequence[Va
     for x, y in zip(left, right, strict=True):
         sum_ = b.fma(x, y, sum_)
     return sum_
-
-
-def _dot_pairs(b: Builder, sum_: Value, left: Sequence[Value], right: Sequence[Value]) -> Value:
-    """One instruction for two products a lane; it takes denormals as zero."""
-    name, pair = "llvm.x86.avx512bf16.dpbf16ps.512", "<32 x bfloat>"
-    b.declarations[name] = f"declare {sum_.type} @{name}({sum_.type}, {pair}, {pair})"
-    x, y = (b.value(v.type, f"bitcast {v.type} {v.text} to {pair}").text for v in (left[0], right[0]))
-    return b.value(sum_.type, f"call {sum_.type} @{name}({sum_.type} {sum_.text}, {pair} {x}, {pair} {y})")
 
 
 def _even_and_odd(b: Builder, chunk: Value) -> Sequence[Value]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from triton_cpu.errors import UnsupportedOpError
-from triton_cpu.isa import columns, rows, tiles
+from triton_cpu.isa import columns, panels, rows, tiles
 from triton_cpu.isa.product import Product
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ class MicroKernel(NamedTuple):
 MICRO_KERNELS = (
     MicroKernel(tiles.fits, tiles.emit),
     MicroKernel(rows.fits, rows.emit),
+    MicroKernel(panels.fits, panels.emit),
     MicroKernel(columns.fits, columns.emit),
 )
 

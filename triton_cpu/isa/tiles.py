@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from triton_cpu.isa.pack import pack, padded_rows
+from triton_cpu.isa.pack import ROW_BYTES, Packed, pack, padded_rows
 from triton_cpu.isa.product import Product
 from triton_cpu.llvm.builder import Index, Value
 from triton_cpu.llvm.types import I8, I64, SIZES, VOID
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from triton_cpu.ttir.nodes import Node
 
 ROWS = 16
-ROW_BYTES = 64
 _FIRST_A, _FIRST_B = 4, 6  # tiles 0 to 3 hold results, two each the operands
 _KINDS = {  # element and accumulator -> the feature it needs, the instruction
     ("bfloat", "float"): ("amx_bf16", "tdpbf16ps"),
@@ -39,7 +38,7 @@ def emit(cx: Context, product: Product) -> None:
     cx.uses_tiles = True
     depth = ROW_BYTES // SIZES[product.elem]
     m, n, k = (-(-size // unit) for size, unit in ((product.m, ROWS), (product.n, ROWS), (product.k, depth)))
-    right = pack(cx, product, n, k)
+    right = pack(cx, product)
     left = _left_rows(cx, product) if product.m % ROWS == 0 and product.k % depth == 0 else None
     if left is None:
         left = _Rows(cx, padded_rows(cx, product, m * ROWS, k * depth))
@@ -88,7 +87,7 @@ def _block(
     cx: Context,
     product: Product,
     left: _Rows,
-    right: Value,
+    right: Packed,
     results: _Rows,
     chunks: int,
     rows: tuple[Index, int],
@@ -105,8 +104,7 @@ def _block(
         for i in range(rows[1]):
             _move(cx, "tileloadd64", _FIRST_A + i, *left.tile(b.mul(b.add(rows[0], i), ROWS), b.mul(chunk, depth)))
         for j in range(columns[1]):
-            place_in = b.add(b.mul(b.add(columns[0], j), chunks), chunk)
-            packed = b.gep(right, b.mul(place_in, ROWS * ROW_BYTES), "i8")
+            packed = right.place(b.mul(b.add(columns[0], j), ROWS), b.mul(chunk, ROWS))
             _move(cx, "tileloadd64", _FIRST_B + j % 2, packed, ROW_BYTES)
             for i in range(rows[1]):
                 tiles = (cells.index((i, j)), _FIRST_A + i, _FIRST_B + j % 2)
