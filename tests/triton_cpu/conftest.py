@@ -40,9 +40,13 @@ def lowering(monkeypatch, cache_folder):
 
 @pytest.fixture
 def hooks():
-    """Triton's runtime knobs, restored after the test."""
+    """Triton's runtime knobs, restored after the test, and their chains of hooks, which stay the same objects."""
+    chains = [getattr(triton.knobs.runtime, f"launch_{way}_hook") for way in ("enter", "exit")]
+    before = [list(chain.calls) for chain in chains]
     with triton.knobs.runtime.scope():
         yield triton.knobs.runtime
+    for chain, calls in zip(chains, before, strict=True):
+        chain.calls[:] = calls
 
 
 @pytest.fixture

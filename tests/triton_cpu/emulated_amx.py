@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from triton.runtime import driver
@@ -17,6 +16,8 @@ import triton_cpu.llvm.optimize
 from tests.triton_cpu.tile_machine import TileMachine
 from triton_cpu.driver import CPUDriver
 from triton_cpu.host import AmxSystem, Host, describe
+from triton_cpu.runtime import bind, launch
+from triton_cpu.runtime.start import starter
 
 AMX = ("amx-tile", "amx-bf16", "amx-int8")
 AVX512 = ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")  # every processor with AMX has these
@@ -61,7 +62,7 @@ class _Granted(AmxSystem):
 
 def pretended_host(real: Host, llvm_features: tuple[str, ...] = AMX + AVX512) -> Host:
     """`real` with more features, decided upon by the same code."""
-    reported = {flag[1:]: flag[0] == "+" for flag in real.llvm_features.split(",")}
+    reported = {flag[1:]: flag[0] == "+" for flag in real.llvm_features.split(",") if flag}
     return describe(real.machine, reported | dict.fromkeys(llvm_features, True), frozenset(), _Granted())
 
 
@@ -90,12 +91,18 @@ def emulated_amx(cache: Path, llvm_features: tuple[str, ...] = AMX + AVX512) -> 
             raise NotImplementedError(f"{intrinsic.group()} needs AVX-512, which this machine lacks")
         return compile_to_object(machine.rewrite(llvm_ir), real.llvm_features)
 
+    def start_and_check(block: bytes | int, threads: int) -> None:
+        starter()(block, threads)
+        machine.check()
+
     previous = driver.active
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TRITON_CACHE_DIR", str(cache))  # the code has addresses of this process in it
         patch.setattr(triton_cpu.host, "host", lambda: pretended)
         patch.setattr(triton_cpu.llvm.optimize, "compile_to_object", compile_for_emulation)
-        driver.set_active(_driver(machine))
+        for module in (bind, launch):
+            patch.setattr(module, "starter", lambda: start_and_check)
+        driver.set_active(_driver())
         try:
             yield machine
         finally:
@@ -115,23 +122,10 @@ def _with_portable_pairs(llvm_ir: str) -> str:
     return "\n".join(lines).replace(_DOT_PAIRS, "portable.dpbf16ps") + _DOT_PAIRS_PORTABLE
 
 
-def _driver(machine: TileMachine) -> CPUDriver:
+def _driver() -> CPUDriver:
     number = next(_devices)
 
-    class Utils(CPUDriver.utils):
-        @staticmethod
-        def load_binary(name: str, kernel: bytes, shared: int, device: int) -> Any:
-            loaded, call, *rest = CPUDriver.utils.load_binary(name, kernel, shared, device)
-
-            def call_and_check(*arguments: Any) -> None:
-                call(*arguments)
-                machine.check()
-
-            return (loaded, call_and_check, *rest)
-
     class EmulatedDriver(CPUDriver):
-        utils = Utils
-
         def get_current_device(self) -> int:
             return number
 

@@ -14,6 +14,7 @@ from triton_cpu.errors import ArgumentError, LaunchError
 from triton_cpu.runtime.capture import RECORDING, capture
 from triton_cpu.runtime.fit import specializer
 from triton_cpu.runtime.launch import check_grid, make_packer
+from triton_cpu.runtime.start import HEADER, starter
 from triton_cpu.runtime.team import TEAM
 
 Grid = Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]
@@ -77,14 +78,11 @@ class Bound:
                 f"kernel {kernel.__name__!r} takes a tensor descriptor, which cannot be bound; pass a tensor"
             )
         self._packer = make_packer(compiled.src, compiled.metadata)
-        data = self._packer.pack(list(values.values()))
+        compiled.run  # noqa: B018  # loads the code
+        data = self._packer.block(compiled.function.address, *grid, list(values.values()))
         self._block = ctypes.create_string_buffer(data, len(data))
         self._address = ctypes.addressof(self._block)
-        compiled.run  # noqa: B018  # loads the code
-        if 0 in grid:
-            self._launch: Callable[[int], None] = _no_launch
-        else:
-            self._launch = functools.partial(compiled.function, self._address, *grid)
+        self._launch: Callable[[int], None] = _no_launch if 0 in grid else functools.partial(starter(), self._address)
 
     def __call__(self) -> None:
         """Run the kernel and return when it is done."""
@@ -106,13 +104,14 @@ class Bound:
             (name, value, self._packer.pack_one(self._checked(name, value), value)) for name, value in values.items()
         ]
         for name, value, (offset, data) in changes:
-            ctypes.memmove(self._address + offset, data, len(data))
+            ctypes.memmove(self._address + HEADER.size + offset, data, len(data))
             self._values[name] = value
 
     def _capture(self) -> None:
         if 0 not in self._grid:
             compiled, arguments = self._compiled, list(self._values.values())
-            capture(compiled.src, self._packer, compiled.function, self._grid, self._block.raw, arguments)
+            block = self._block.raw[HEADER.size :]
+            capture(compiled.src, self._packer, compiled.function, self._grid, block, arguments)
 
     def _checked(self, name: str, value: Any) -> int:
         """Position of parameter `name`, once it is sure that the compiled code is right for `value`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from triton.backends.driver import decompose_descriptor, expand_signature, wrap_handle_tensordesc_impl
@@ -10,6 +10,8 @@ from triton.backends.driver import decompose_descriptor, expand_signature, wrap_
 from triton_cpu.errors import LaunchError
 from triton_cpu.runtime.capture import RECORDING, capture
 from triton_cpu.runtime.pack import Packer
+from triton_cpu.runtime.quick import install
+from triton_cpu.runtime.start import HEADER, starter
 from triton_cpu.runtime.team import TEAM
 
 _GRID_LIMIT = 2**31
@@ -31,6 +33,8 @@ class Launcher:
         self._packer = make_packer(source, metadata)
         # Without metadata (the empty list) Triton expects tensor descriptors to be taken apart.
         self._launch = wrap_handle_tensordesc_impl(self._run, source.signature, [], _descriptor_arguments)
+        self._start = starter()
+        install(source)
 
     def __call__(
         self,
@@ -48,23 +52,42 @@ class Launcher:
         """Run one grid; the parameters are those Triton's runtime passes to every launcher."""
         self._launch(function, (grid_x, grid_y, grid_z), launch_metadata, enter_hook, exit_hook, arguments)
 
+    def quick(self, function: Any) -> Callable[[int, int, int, Sequence[Any], Sequence[Any]], None]:
+        """A function (x, y, z, arguments, values) that runs one grid of the compiled `function` without hooks.
+
+        In `values`, addresses may stand in the places of tensors.
+        """
+        source, packer, start, address = self._source, self._packer, self._start, function.address
+        descriptors = self._launch != self._run
+
+        def launch(x: int, y: int, z: int, arguments: Sequence[Any], values: Sequence[Any]) -> None:
+            if descriptors or not (0 < x < _GRID_LIMIT and 0 < y < _GRID_LIMIT and 0 < z < _GRID_LIMIT):
+                self._launch(function, (x, y, z), None, None, None, arguments)
+                return
+            block = packer.block(address, x, y, z, values)
+            start(block, TEAM.size())
+            if RECORDING:
+                capture(source, packer, function, (x, y, z), block[HEADER.size :], arguments)
+
+        return launch
+
     def _run(
         self,
-        function: Callable[..., None],
+        function: Any,
         grid: tuple[int, int, int],
         launch_metadata: Any,
         enter_hook: Callable[[Any], None] | None,
         exit_hook: Callable[[Any], None] | None,
-        arguments: tuple[Any, ...],
+        arguments: Sequence[Any],
     ) -> None:
         check_grid(grid)
-        block = self._packer.pack(arguments)
+        block = self._packer.block(function.address, *grid, arguments)
         if enter_hook is not None:
             enter_hook(launch_metadata)
         if 0 not in grid:
-            function(block, *grid, TEAM.size())
+            self._start(block, TEAM.size())
             if RECORDING:
-                capture(self._source, self._packer, function, grid, block, arguments)
+                capture(self._source, self._packer, function, grid, block[HEADER.size :], arguments)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
@@ -87,9 +110,9 @@ def make_packer(source: Any, metadata: Any) -> Packer:
 
 def check_grid(grid: tuple[int, int, int]) -> None:
     """Raise LaunchError unless every grid dimension lies in 0 .. 2**31 - 1."""
-    for size in grid:
-        if not 0 <= size < _GRID_LIMIT:
-            raise LaunchError(f"grid {grid}: each dimension must lie in 0 .. {_GRID_LIMIT - 1}")
+    x, y, z = grid
+    if not (0 <= x < _GRID_LIMIT and 0 <= y < _GRID_LIMIT and 0 <= z < _GRID_LIMIT):
+        raise LaunchError(f"grid {grid}: each dimension must lie in 0 .. {_GRID_LIMIT - 1}")
 
 
 def _descriptor_arguments(descriptor: Any, metadata: Any, base: Any) -> list[Any]:

@@ -24,12 +24,14 @@ class LoadedKernel:
 
     Attributes:
         address: address of the entry function.
-        call: the entry function, called as call(arguments, grid_x, grid_y, grid_z, threads).
+        call: the entry function, called as call(arguments, grid_x, grid_y, grid_z, threads); it has the attribute
+            `address`, too.
     """
 
     def __init__(self, library: llvm.ResourceTracker, symbol: str) -> None:
         self.address: int = library[symbol]
         self.call: Callable[..., None] = _LAUNCH_TYPE(self.address)
+        self.call.address = self.address  # type: ignore[attr-defined]
         self.call.library = library  # type: ignore[attr-defined]  # whoever holds the function holds the code
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from triton_cpu.errors import ArgumentError
+from triton_cpu.runtime.start import HEADER
 
 SLOT_BYTES = 8
 # Triton type -> format character of `struct`; bf16 has none and travels as its bit pattern.
@@ -15,6 +16,15 @@ _FORMATS = {
     "i1": "?", "u1": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",
     "fp16": "e", "bf16": "H", "fp32": "f", "f32": "f", "fp64": "d",
 }  # fmt: skip
+
+# What does not fit is packed again with care: that converts the value, or names the argument at fault.
+_BLOCK = """
+def block(code, x, y, z, a):
+    try:
+        return pack(code, x, y, z, {values})
+    except (error, OverflowError, TypeError, AttributeError, IndexError, ValueError):
+        return careful(code, x, y, z, a)
+"""
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,13 @@ class _Leaf:
             raise ArgumentError(f"argument {name!r}: type {self.type!r} cannot be passed to a CPU kernel")
         return f"{code}{SLOT_BYTES - struct.calcsize(code)}x"
 
+    def expression(self, index: int) -> str:
+        """Python that gives what `struct` packs, for the leaf of parameter `index` of the sequence `a`."""
+        value = "".join(f"[{position}]" for position in (index, *self.path))
+        if self.type.startswith("*"):
+            return f"v if type(v := a{value}) is int else address(v)"
+        return f"bits(a{value})" if self.type == "bf16" else f"a{value}"
+
 
 @dataclass(frozen=True)
 class _Parameter:
@@ -37,11 +54,6 @@ class _Parameter:
     name: str
     first_slot: int
     leaves: tuple[_Leaf, ...]
-    layout: struct.Struct
-
-    @property
-    def simple(self) -> bool:
-        return self.leaves[0].path == ()
 
 
 class Packer:
@@ -54,6 +66,9 @@ class Packer:
     Attributes:
         names: the parameter names.
         slots: how many slots a block has.
+        block: a function (code, x, y, z, arguments) that gives what start.py takes: the address of the compiled
+            function and the grid, whose sizes are in range (launch.check_grid), then what `pack` gives. It is quickest
+            where the addresses of tensors stand in their places.
 
     Raises:
         ArgumentError: a type that has no slot form.
@@ -67,15 +82,11 @@ class Packer:
             leaves = tuple(_leaves(type_))
             if not leaves:
                 continue
-            layout = struct.Struct("<" + "".join(leaf.format(str(name)) for leaf in leaves))
-            self._parameters.append(_Parameter(index, str(name), slots, leaves, layout))
+            self._parameters.append(_Parameter(index, str(name), slots, leaves))
             slots += len(leaves)
         self.slots = slots
         self._by_index = {parameter.index: parameter for parameter in self._parameters}
-        # The quick way, for signatures without tuples and bf16: (index, is pointer) per slot and one format for all.
-        self._quick = all(p.simple and p.leaves[0].type != "bf16" for p in self._parameters)
-        self._plan = [(p.index, p.leaves[0].type.startswith("*")) for p in self._parameters]
-        self._layout = struct.Struct("<" + "".join(p.layout.format[1:] for p in self._parameters))
+        self.block = self._generate()
 
     def pack(self, arguments: Sequence[Any]) -> bytes:
         """The argument block for `arguments`, one value per parameter of the signature, constexpr ones included.
@@ -83,13 +94,6 @@ class Packer:
         Raises:
             ArgumentError: a value of the wrong type or range, or a tensor that is not in CPU memory.
         """
-        if self._quick:
-            try:
-                return self._layout.pack(
-                    *[_address(arguments[i]) if pointer else arguments[i] for i, pointer in self._plan]
-                )
-            except (struct.error, OverflowError, TypeError, AttributeError, IndexError):
-                pass  # the careful way below either converts the value or names the argument at fault
         if len(arguments) < self._minimum():
             raise ArgumentError(f"the kernel takes {self._minimum()} arguments, {len(arguments)} were given")
         return b"".join(self.pack_one(p.index, arguments[p.index])[1] for p in self._parameters)
@@ -108,6 +112,22 @@ class Packer:
             for slot, leaf in enumerate(parameter.leaves, parameter.first_slot):
                 if leaf.type.startswith("*"):
                     yield parameter.index, leaf.path, slot
+
+    def _generate(self) -> Callable[[int, int, int, int, Sequence[Any]], bytes]:
+        """The function `block`, made for this signature: a loop over parameters takes longer than a small kernel."""
+        leaves = [(parameter, leaf) for parameter in self._parameters for leaf in parameter.leaves]
+        layout = struct.Struct(HEADER.format + "".join(leaf.format(parameter.name) for parameter, leaf in leaves))
+        values = ", ".join(leaf.expression(parameter.index) for parameter, leaf in leaves)
+        names: dict[str, Any] = {
+            "pack": layout.pack, "error": struct.error, "careful": self._block, "address": _address,
+            "bits": _bfloat16_bits,
+        }  # fmt: skip
+        exec(_BLOCK.format(values=values), names)
+        block: Callable[..., bytes] = names["block"]
+        return block
+
+    def _block(self, code: int, x: int, y: int, z: int, arguments: Sequence[Any]) -> bytes:
+        return HEADER.pack(code, x, y, z) + self.pack(arguments)
 
     def _minimum(self) -> int:
         return max((p.index + 1 for p in self._parameters), default=0)
