@@ -35,7 +35,7 @@ soak: $(READY) ## the long tests
 
 bench: $(READY) ## speed against transformers and the memory bandwidth, and of the CPU backend against PyTorch
 	$(BIN)/triton-spec bench
-	OMP_WAIT_POLICY=passive $(BIN)/python -m benchmarks backend
+	$(BIN)/python -m benchmarks backend
 
 clean: ## remove .venv and what tools left
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
