@@ -21,12 +21,19 @@ NEEDS = {  # marker -> is it here?
     **{name: functools.partial(target.has, name) for name in ("avx2", "avx512", "avx512_bf16", "avx512_vnni")},
 }
 _ABSENT = re.compile(r"no (\w+) on this machine")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Processes that share the machine (pytest -n) share its threads: teams that outnumber the cores wait for turns."""
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     torch.set_num_threads(max(1, torch.get_num_threads() // processes))
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Refuse a name that holds an address: it differs between the processes of pytest -n, which then run nothing."""
+    if _ADDRESS.search(item.nodeid):
+        raise pytest.UsageError(f"{item.nodeid}: a parameter's id shows an address; give it a name")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

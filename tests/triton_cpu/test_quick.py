@@ -111,7 +111,10 @@ def test_values_of_the_same_kind_are_passed(kernel, triton_runs, changed):
     assert not triton_runs
 
 
-@pytest.mark.parametrize("grid", [(3,), [3], (2, 2), (2, 1, 2), lambda args: (args["n"], 2)], ids=str)
+@pytest.mark.parametrize("grid", [
+    pytest.param((3,), id="tuple"), pytest.param([3], id="list"), pytest.param((2, 2), id="two dimensions"),
+    pytest.param((2, 1, 2), id="three dimensions"), pytest.param(lambda args: (args["n"], 2), id="function"),
+])  # fmt: skip
 def test_grid(kernel, triton_runs, grid):
     out = launch(kernel, grid)
     programs = (out[:-2].view(-1, SIZE) != 0).any(1).nonzero().flatten().tolist()
