@@ -117,7 +117,7 @@ def _lower(module: Any, metadata: dict[str, Any], options: CPUOptions) -> str:
     """Stage llir: text LLVM IR of the whole grid loop, and what the launcher must know about it."""
     from triton_cpu.lower import lower_module
 
-    lowered = lower_module(_generic_text(module), options)
+    lowered = lower_module(generic_text(module), options)
     metadata["name"] = lowered.name
     metadata["slots"] = len(lowered.argument_types)
     metadata["uses_tiles"] = lowered.uses_tiles
@@ -132,7 +132,7 @@ def _generate(llvm_ir: str, metadata: dict[str, Any], options: CPUOptions) -> by
     return compile_to_object(llvm_ir, options.llvm_features)
 
 
-def _generic_text(module: Any) -> str:
+def generic_text(module: Any) -> str:
     """The module in MLIR's generic form, with source locations.
 
     MLIR prints every operation generically when it meets an attribute that no dialect has registered.

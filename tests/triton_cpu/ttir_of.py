@@ -8,7 +8,7 @@ from triton._C.libtriton import ir
 from triton.compiler import ASTSource
 from triton.runtime import JITFunction, driver
 
-from triton_cpu.compiler import CPUBackend, _generic_text, _simplify
+from triton_cpu.compiler import CPUBackend, _simplify, generic_text
 from triton_cpu.ttir.nodes import Block, Node
 from triton_cpu.ttir.read import read_module
 from triton_cpu.ttir.unit_dims import expand_unit_dims
@@ -26,7 +26,7 @@ def ttir_of(kernel: JITFunction, **arguments: Any) -> list[Block]:
     ir.load_dialects(context)
     implementation = backend.get_codegen_implementation(options)
     module = source.make_ir(target, options, implementation, backend.get_module_map(), context)
-    (function,) = expand_unit_dims(read_module(_generic_text(_simplify(module, {}))))
+    (function,) = expand_unit_dims(read_module(generic_text(_simplify(module, {}))))
     return function.regions[0]
 
 

@@ -212,6 +212,10 @@ class Builder:
                 return y
         return self.binary("mul", self.index(a), self.index(b), "nsw")
 
+    def shift_right(self, i: Index, bits: int) -> Index:
+        """i, which is not negative, divided by a power of two."""
+        return i >> bits if isinstance(i, int) else self.binary("lshr", i, self.index(bits))
+
     def to_index(self, v: Value) -> Index:
         """A signed integer as an i64 index."""
         if v.text.lstrip("-").isdigit():

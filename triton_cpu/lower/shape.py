@@ -8,7 +8,7 @@ from triton_cpu.llvm.convert import fp_to_fp
 from triton_cpu.llvm.fp8 import FORMATS
 from triton_cpu.llvm.types import F32, Type
 from triton_cpu.lower.context import Context
-from triton_cpu.lower.lanes import Affine, Buffer, Lane, Place, Uniform
+from triton_cpu.lower.lanes import Affine, Buffer, Lane, Place, Uniform, Vector
 from triton_cpu.lower.rules import eager, lazy
 from triton_cpu.ttir.attributes import integer, integers, number
 from triton_cpu.ttir.nodes import Node
@@ -75,6 +75,19 @@ def transpose(cx: Context, node: Node, at: Place, axis: int | None, lanes: int) 
     for dim, source in enumerate(order):
         inner[source] = at[dim]
     return cx.chunk(node.operands[0], tuple(inner), None if axis is None else order[axis], lanes)
+
+
+@lazy("triton_cpu.repeat")
+def repeat(cx: Context, node: Node, at: Place, axis: int | None, lanes: int) -> Lane:
+    """Each index of a dimension several times in a row; sizes are powers of two, and chunks aligned to their length."""
+    dim, times = integer(node, "axis"), integer(node, "times")
+    inner = (*at[:dim], cx.b.shift_right(at[dim], times.bit_length() - 1), *at[dim + 1 :])
+    if axis != dim:
+        return cx.chunk(node.operands[0], inner, axis, lanes)
+    if lanes <= times:
+        return cx.chunk(node.operands[0], inner, None, 0)
+    few = cx.evaluate(node.operands[0], inner, axis, lanes // times)
+    return Vector(cx.b.shuffle(few, None, [lane // times for lane in range(lanes)]))
 
 
 @eager("tt.unsplat")

@@ -7,43 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triton_cpu.ttir.nodes import Block, Node, Var
-from triton_cpu.ttir.types import TensorType
+from triton_cpu.ttir.nodes import Node
+from triton_cpu.ttir.rewrite import Emitter, rewrite, shaped
 
 
 def expand_unit_dims(functions: list[Node]) -> list[Node]:
     """Replace such reshapes in place, in all regions of the functions; the functions."""
-    for function in functions:
-        for region in function.regions:
-            for block in region:
-                _in_block(block)
-    return functions
-
-
-def _in_block(block: Block) -> None:
-    nodes: list[Node] = []
-    for node in block.nodes:
-        expand_unit_dims([node])
-        nodes += _expansions(node) or [node]
-    block.nodes = nodes
+    return rewrite(functions, {"tt.reshape": _expansions})
 
 
 def _expansions(node: Node) -> list[Node]:
     """One tt.expand_dims for each dimension that a reshape adds; none if it does anything else."""
-    if node.name != "tt.reshape":
-        return []
-    last, var = node.result, node.operands[0]
-    axes = _added(var.type.sizes, last.type.sizes)
-    chain: list[Node] = []
+    var, e = node.operands[0], Emitter(node)
+    axes = _added(var.type.sizes, node.result.type.sizes)
     for axis in axes or ():
         sizes = var.type.sizes
-        new = Node("tt.expand_dims", [var], [], {"axis": f"{axis} : i32"}, [], [], node.location)
-        var = Var(TensorType((*sizes[:axis], 1, *sizes[axis:]), last.type.elem, last.type.name), new)
-        new.results = [var]
-        chain.append(new)
-    if chain:
-        last.node, chain[-1].results = chain[-1], [last]
-    return chain
+        var = e.op("tt.expand_dims", [var], shaped(var.type, *sizes[:axis], 1, *sizes[axis:]), axis=axis)
+    return e.finish() if axes else []
 
 
 def _added(sizes: Sequence[int], wanted: Sequence[int]) -> list[int] | None:
