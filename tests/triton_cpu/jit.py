@@ -9,6 +9,7 @@ import numpy as np
 
 from triton_cpu.host import host
 from triton_cpu.llvm.builder import Builder, Value
+from triton_cpu.llvm.half import half_functions
 from triton_cpu.llvm.optimize import compile_to_object
 from triton_cpu.llvm.types import PTR, SIZES, Type
 from triton_cpu.runtime.load import link
@@ -64,6 +65,7 @@ class ArrayFunction:
 
     def __init__(self, body: Body, arguments: Sequence[str], result: str, lanes: int, features: str | None = None):
         llvm_ir = array_ir(body, arguments, result, lanes)
+        llvm_ir += half_functions(llvm_ir, host().features)
         self._code = link("apply", compile_to_object(llvm_ir, features or host().llvm_features), ("apply",), {})
         pointers = [ctypes.c_void_p] * (len(arguments) + 1)
         self._function = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64)(self._code["apply"])

@@ -59,13 +59,13 @@ def operands(m: int, n: int, k: int, dtype: torch.dtype) -> tuple[torch.Tensor, 
     return a.to(dtype), b.to(dtype), c
 
 
-def multiply(a, b, c, turns, along_k=False, masked=False):
+def multiply(a, b, c, turns, along_k=False, masked=False, isa="avx512"):
     """The product, and the code that computed it."""
     out = torch.empty_like(c)
     (m, depth), n = a.shape, b.shape[1]
     given = b.T.contiguous() if along_k else b
     made = product_kernel[(1,)](
-        a, given, c, out, turns, M=m, N=n, K=depth // turns, ALONG_K=along_k, MASKED=masked, isa="avx512"
+        a, given, c, out, turns, M=m, N=n, K=depth // turns, ALONG_K=along_k, MASKED=masked, isa=isa
     )
     return out, made.asm["llir"]
 
@@ -99,11 +99,23 @@ def test_int8_along_k(m, n, k, turns):
     assert_equal(out, (c.long() + a.long() @ b.long()).to(torch.int32))
 
 
-@pytest.mark.avx512_vnni
+@pytest.mark.avx2
+@pytest.mark.parametrize("along_k", [False, True], ids=["along n", "along k"])
+@pytest.mark.parametrize(("m", "n", "k", "turns"), SHAPES)
+def test_int8_by_pairs(m, n, k, turns, along_k):
+    a, b, c = operands(m, n, k * turns, torch.int8)
+    out, code = multiply(a, b, c, turns, along_k, isa="avx2")
+    assert "avx2.pmadd.wd" in code
+    assert_equal(out, (c.long() + a.long() @ b.long()).to(torch.int32))
+
+
+@pytest.mark.parametrize("isa", [
+    pytest.param("avx2", marks=pytest.mark.avx2), pytest.param("avx512", marks=pytest.mark.avx512_vnni),
+])  # fmt: skip
 @pytest.mark.parametrize(("x", "y"), [(-128, -128), (-128, 127), (127, -128), (127, 127), (-1, 1), (0, -128)])
-def test_the_extremes_of_int8(x, y):
+def test_the_extremes_of_int8(x, y, isa):
     a, b = torch.full((8, 4096), x, dtype=torch.int8), torch.full((4096, 16), y, dtype=torch.int8)
-    out, _ = multiply(a, b, torch.zeros(8, 16, dtype=torch.int32), turns=1)
+    out, _ = multiply(a, b, torch.zeros(8, 16, dtype=torch.int32), turns=1, isa=isa)
     assert_equal(out, torch.full((8, 16), 4096 * x * y, dtype=torch.int32))
 
 

@@ -110,7 +110,10 @@ def source_dim(var: Var, dim: int) -> int | None:
 
 
 def vector_axis(forms: Mapping[Var, Form], var: Var) -> int | None:
-    """The dimension along which to evaluate a tensor: where its loads are contiguous, else its last one over 1."""
+    """The dimension along which to evaluate a tensor: where its loads are contiguous, else its last one over 1.
+
+    What runs along one dimension alone has no say: along the others, an element of it is spread over a vector.
+    """
     sizes = var.type.sizes
     wide = [dim for dim, size in enumerate(sizes) if size > 1]
     if len(wide) < 2:
@@ -124,6 +127,8 @@ def vector_axis(forms: Mapping[Var, Form], var: Var) -> int | None:
             return
         seen.add((value, dims))
         node = value.node
+        if sum(dims[dim] is not None for dim in wide) < 2:
+            return
         if isinstance(forms.get(value), Buffer):
             for dim in wide:
                 votes[dim] += dims[dim] == len(value.type.sizes) - 1

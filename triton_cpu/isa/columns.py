@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from triton_cpu.lower.lanes import Buffer
     from triton_cpu.ttir.nodes import Node, Var
 
-_REGISTERS = 16  # accumulators, of a whole register each
+_HEIGHT = 4  # rows of a block of results, of 4 registers each with AVX-512 and 2 without
 
 
-def fits(cx: Context, node: Node) -> bool:
-    """Floats into f32 or f64, and integers into i32."""
+def obstacle(cx: Context, node: Node) -> str:
+    """Why it is not for a product; "" for floats into f32 or f64, and integers into i32."""
     a, b, c = (operand.type.elem for operand in node.operands[:3])
-    if a != b or node.operands[0].type.name.startswith("f8"):
-        return False
-    return c in ("float", "double") if a in FLOATS else c == "i32" and a in ("i8", "i32")
+    known = c in ("float", "double") if a in FLOATS else c == "i32" and a in ("i8", "i32")
+    if a != b or node.operands[0].type.name.startswith("f8") or not known:
+        return "multiplies floats into f32 or f64, and int8 or int32 into int32"
+    return ""
 
 
 def emit(cx: Context, product: Product) -> None:
@@ -32,10 +33,10 @@ def emit(cx: Context, product: Product) -> None:
     factors = _left(cx, product)
     if not _plain(cx, product.b):
         cx.materialise(product.b)
-    register = 64 if "avx512" in cx.machine.features else 32
-    width = min(product.n, 4 * register // SIZES[elem])
+    register, pieces = (64, 4) if "avx512" in cx.machine.features else (32, 2)
+    width = min(product.n, pieces * register // SIZES[elem])
     lanes = width if width > 1 else 0
-    height = max(1, min(product.m, _REGISTERS * register // (width * SIZES[elem]), 4))
+    height = min(product.m, _HEIGHT)
     kind = Type(elem, lanes)
     with cx.loop(0, product.m, height) as m, cx.loop(0, product.n, width) as n:
         places = [product.out_place(b.add(m, i), n) for i in range(height)]

@@ -1,4 +1,4 @@
-"""Products by vectors of 16 columns, where one instruction multiplies groups of K: bf16 pairs, or four int8.
+"""Products by vectors of 16 columns, where one instruction multiplies groups of K: pairs, or four int8.
 
 The second operand is packed once into panels of 16 columns, or interleaved in registers where that serves one block of
 rows alone. The order of an element's sum: the accumulator, then the groups of K in turn; int8 is exact in any order.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from triton_cpu.isa.groups import SIGN_BITS, dot_fours, dot_pairs
+from triton_cpu.isa.groups import SIGN_BITS, dot_fours, dot_pairs, pair_adder
 from triton_cpu.isa.pack import AHEAD, ROW_BYTES, fetch, flip, interleave, pack, padded_rows, part
 from triton_cpu.isa.product import Product, runs_along_k
 from triton_cpu.llvm.builder import Builder, Index, Value
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from triton_cpu.lower.context import Context
     from triton_cpu.ttir.nodes import Node
 
-_HEIGHT, _WIDTH = 4, 4  # rows, and vectors of 16 columns, of a block of results in registers
+_HEIGHT = 4  # rows of a block of results in registers
 _COLUMNS = 16
 
 
@@ -28,36 +28,55 @@ class Kind(NamedTuple):
 
     Attributes:
         feature: the instruction set it needs.
+        elem: what the operands are widened to.
+        width: vectors of 16 columns of a block of results in registers.
         flipped: what the second operand's groups are xor'ed with.
         multiply: builder, sums, groups of the second operand, a group of the first in each lane -> sums.
     """
 
     feature: str
+    elem: str
+    width: int
     flipped: int
     multiply: Callable[[Builder, Value, Value, Value], Value]
 
 
-_KINDS = {  # element and accumulator
-    ("bfloat", "float"): Kind("avx512_bf16", 0, dot_pairs),
-    # the instruction wants one operand unsigned: b + 128, and 128 times the sum of a's row is taken off again
-    ("i8", "i32"): Kind("avx512_vnni", SIGN_BITS, dot_fours),
+_KINDS = {  # element and accumulator -> the best first
+    ("bfloat", "float"): (Kind("avx512_bf16", "bfloat", 4, 0, dot_pairs),),
+    ("i8", "i32"): (
+        # the instruction wants one operand unsigned: b + 128, and 128 times the sum of a's row is taken off again
+        Kind("avx512_vnni", "i8", 4, SIGN_BITS, dot_fours),
+        Kind("avx512", "i16", 4, 0, pair_adder(16)),
+        Kind("avx2", "i16", 1, 0, pair_adder(8)),
+    ),
 }
 
 
-def fits(cx: Context, node: Node) -> bool:
-    """Whole groups of K, 16 columns or more."""
+def obstacle(cx: Context, node: Node) -> str:
+    """Why it is not for a product; "" for whole groups of K, and 16 columns or more."""
     a, b, c = (operand.type for operand in node.operands[:3])
-    kind = _KINDS.get((a.elem, c.elem))
-    if kind is None or kind.feature not in cx.machine.features or a.name != b.name or a.name.startswith("f8"):
-        return False
-    return a.sizes[-1] * SIZES[a.elem] >= 4 and b.sizes[-1] >= _COLUMNS
+    kinds = _KINDS.get((a.elem, c.elem), ())
+    if not kinds or a.name != b.name or a.name.startswith("f8"):
+        return "multiplies bf16 into f32 and int8 into int32"
+    kind = _kind(cx, a.elem, c.elem)
+    if kind is None:
+        return "needs " + " or ".join(kind.feature for kind in kinds)
+    enough = a.sizes[-1] * SIZES[kind.elem] >= 4 and b.sizes[-1] >= _COLUMNS
+    return "" if enough else f"wants 4 bytes of K and {_COLUMNS} columns at least"
+
+
+def _kind(cx: Context, elem: str, sum_: str) -> Kind | None:
+    """The best that this machine has."""
+    return next((kind for kind in _KINDS[elem, sum_] if kind.feature in cx.machine.features), None)
 
 
 def emit(cx: Context, product: Product) -> None:
     """Write the product."""
     b, elem = cx.b, product.out.elem
-    kind = _KINDS[product.elem, elem]
-    height, width = min(product.m, _HEIGHT), min(product.n // _COLUMNS, _WIDTH)
+    kind = _kind(cx, product.elem, elem)
+    assert kind is not None  # it fits
+    product = product.widened(kind.elem)
+    height, width = min(product.m, _HEIGHT), min(product.n // _COLUMNS, kind.width)
     cells = [(i, j) for i in range(height) for j in range(width)]
     left, right = _left(cx, product), _right(cx, product, kind, once=product.m == height)
     with cx.loop(0, product.m, height) as m:
@@ -98,7 +117,7 @@ def _right(cx: Context, product: Product, kind: Kind, once: bool) -> Callable[[I
             return flip(b, groups, kind.flipped)
 
         return interleaved
-    packed = pack(cx, product, kind.flipped, min(product.n // _COLUMNS, _WIDTH))
+    packed = pack(cx, product, kind.flipped, min(product.n // _COLUMNS, kind.width))
     return lambda k, n: b.load(lanes, packed.place(n, part(b, k, group)), ROW_BYTES)
 
 

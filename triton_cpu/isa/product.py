@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 from triton_cpu.analysis.axis import step, vector_axis
@@ -20,7 +21,7 @@ class Product:
 
     Attributes:
         m, n, k: sizes.
-        elem: element of a and b; the accumulator's is out.elem.
+        elem: element that a and b are given in; the accumulator's is out.elem.
     """
 
     def __init__(self, cx: Context, node: Node, out: Buffer, batch: Place = ()) -> None:
@@ -32,6 +33,12 @@ class Product:
         self.m, self.k = self.a.type.sizes[-2:]
         self.n = self.b.type.sizes[-1]
         self.elem = self.a.type.elem
+
+    def widened(self, elem: str) -> Product:
+        """The same product of integers that are given in a wider element."""
+        other = copy.copy(self)
+        other.elem = elem
+        return other
 
     def a_row(self, m: Index, k: Index, lanes: int) -> Value:
         """a[m, k : k + lanes], or one element for 0."""
@@ -58,8 +65,8 @@ class Product:
         return self.cx.vector(pointer, self.cx.chunk(pointer, at, None, 0), 0)
 
     def a_rows_in_memory(self) -> bool:
-        """Whether a is loaded without a mask and contiguous along K."""
-        found = self._unmasked_a(0, 0)
+        """Whether a is loaded without a mask, contiguous along K, and as it is."""
+        found = self._unmasked_a(0, 0) if self.elem == self.a.type.elem else None
         return found is not None and step(self.cx.forms, found[0], len(self.batch) + 1, wrapping=False) == 1
 
     def a_row_distance(self) -> Index | None:
@@ -92,7 +99,7 @@ class Product:
 
     def _chunk(self, var: Var, i: Index, j: Index, axis: int, lanes: int) -> Value:
         along = len(self.batch) + axis if lanes else None
-        return self.cx.evaluate(var, (*self.batch, i, j), along, lanes)
+        return self.cx.b.cast("sext", self.cx.evaluate(var, (*self.batch, i, j), along, lanes), self.elem)
 
 
 def runs_along_k(cx: Context, b: Var) -> bool:

@@ -41,11 +41,13 @@ class Step(NamedTuple):
     multiply: Callable[[Builder, Value, Sequence[Value], Sequence[Value]], Value]
 
 
-def fits(cx: Context, node: Node) -> bool:
-    """Floats into f32, or f64, with the second operand contiguous along K."""
+def obstacle(cx: Context, node: Node) -> str:
+    """Why it is not for a product; "" for floats into f32, or f64, with the second operand contiguous along K."""
     a, b, c = (operand.type for operand in node.operands[:3])
     known = (a.elem in ("float", "bfloat", "half") and c.elem == "float") or a.elem == c.elem == "double"
-    return known and a.elem == b.elem and runs_along_k(cx, node.operands[1])
+    if not known or a.elem != b.elem:
+        return "multiplies floats into f32, and f64"
+    return "" if runs_along_k(cx, node.operands[1]) else "wants the second operand contiguous along K"
 
 
 def emit(cx: Context, product: Product) -> None:
@@ -70,9 +72,6 @@ def emit_blocks(cx: Context, product: Product, contraction: Contraction) -> None
         new = list(sums)
         for j in range(width):
             right = step.prepare(b, product.b_column(k, b.add(n, j), step.depth))
-            ahead = product.b_source(k, b.add(n, j + width))
-            if ahead is not None:
-                b.prefetch(ahead)
             for i in range(height):
                 new[i * width + j] = step.multiply(b, new[i * width + j], left[i], right)
         return new

@@ -15,24 +15,29 @@ if TYPE_CHECKING:
 
 
 class MicroKernel(NamedTuple):
-    """`fits` says whether it can do a product on this machine; `emit` writes it."""
+    """`obstacle` says why it cannot do a product on this machine, "" if it can; `emit` writes it."""
 
-    fits: Callable[[Context, Node], bool]
+    name: str
+    obstacle: Callable[[Context, Node], str]
     emit: Callable[[Context, Product], None]
 
 
 MICRO_KERNELS = (
-    MicroKernel(tiles.fits, tiles.emit),
-    MicroKernel(rows.fits, rows.emit),
-    MicroKernel(panels.fits, panels.emit),
-    MicroKernel(columns.fits, columns.emit),
+    MicroKernel("tiles", tiles.obstacle, tiles.emit),
+    MicroKernel("rows", rows.obstacle, rows.emit),
+    MicroKernel("panels", panels.obstacle, panels.emit),
+    MicroKernel("columns", columns.obstacle, columns.emit),
 )
 
 
 def choose(cx: Context, node: Node) -> Callable[[Context, Product], None]:
     """The first micro-kernel that fits a tt.dot. Raises UnsupportedOpError if none does."""
-    for kernel in MICRO_KERNELS:
-        if kernel.fits(cx, node):
-            return kernel.emit
+    rejected: list[str] = []
+    for name, obstacle, emit in MICRO_KERNELS:
+        reason = obstacle(cx, node)
+        if not reason:
+            cx.note(node, f"by {name}" + f", because {', '.join(rejected)}" * bool(rejected))
+            return emit
+        rejected.append(f"{name} {reason}")
     a, b, c = (operand.type.name for operand in node.operands[:3])
     raise UnsupportedOpError(f"tt.dot of {a} and {b} into {c}", node.location)

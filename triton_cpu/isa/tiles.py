@@ -26,11 +26,13 @@ _KINDS = {  # element and accumulator -> the feature it needs, the instruction
 }
 
 
-def fits(cx: Context, node: Node) -> bool:
-    """Dtypes that this machine's tiles multiply; any shape."""
+def obstacle(cx: Context, node: Node) -> str:
+    """Why it is not for a product; "" for dtypes that this machine's tiles multiply, in any shape."""
     a, b, c = (operand.type for operand in node.operands[:3])
     feature, _ = _KINDS.get((a.elem, c.elem), ("", ""))
-    return feature in cx.machine.features and a.name == b.name and not a.name.startswith("f8")
+    if not feature or a.name != b.name or a.name.startswith("f8"):
+        return "multiplies bf16 into f32 and int8 into int32"
+    return "" if feature in cx.machine.features else f"needs {feature}"
 
 
 def emit(cx: Context, product: Product) -> None:

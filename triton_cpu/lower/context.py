@@ -13,7 +13,7 @@ from triton_cpu.analysis.materialise import to_materialise
 from triton_cpu.errors import UnsupportedOpError
 from triton_cpu.llvm.builder import FALSE, Builder, Index, Value
 from triton_cpu.llvm.types import I64, SIZES, VOID, Type, stored
-from triton_cpu.lower import access
+from triton_cpu.lower import Note, access
 from triton_cpu.lower.lanes import Affine, Buffer, Form, Guess, Induction, Lane, Place, Uniform, Vector
 from triton_cpu.lower.rules import AFFINE, EAGER, ELEMENTWISE, LAZY, is_lazy
 from triton_cpu.ttir.nodes import Block, Node, Var
@@ -57,6 +57,7 @@ class Context:
         self.functions: dict[str, Node] = {}  # that may be called
         self.calls: list[str] = []  # those that are being called
         self.uses_tiles = False
+        self.notes: dict[Note, None] = {}  # for people; a dict, because most are made several times
         self._memo: list[dict[tuple[Var, Place, int | None, int], Lane]] = [{}]
         self._before: dict[Var, Form | None] = {}  # put into memory in this scope -> the form it had before
 
@@ -81,6 +82,10 @@ class Context:
         if rule is None:
             raise UnsupportedOpError(node.name, node.location)
         rule(self, node)
+
+    def note(self, node: Node, text: str) -> None:
+        """Say what was decided about an operation."""
+        self.notes[Note(node.location, node.name, text)] = None
 
     # -- evaluation ------------------------------------------------------------------------------------------------
     def scalar(self, var: Var) -> Value:
@@ -251,6 +256,9 @@ class Context:
         if isinstance(form, Buffer):
             return form
         buffer = self.new_buffer(var.type.sizes, var.type.elem)
+        if var.node is not None:
+            shape, size = "x".join(map(str, var.type.sizes)), SIZES[var.type.elem] * math.prod(var.type.sizes)
+            self.note(var.node, f"put into memory: {shape} {var.type.elem}, {size} bytes")
         self.fill(buffer, var)
         self._before.setdefault(var, form)
         self.forms[var] = buffer

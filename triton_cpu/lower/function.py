@@ -9,7 +9,7 @@ from triton_cpu.errors import CompileError
 from triton_cpu.llvm.builder import Builder, Value
 from triton_cpu.llvm.half import half_functions
 from triton_cpu.llvm.types import I32, Type, stored
-from triton_cpu.lower import Lowered
+from triton_cpu.lower import Decisions, Lowered
 from triton_cpu.lower.branch import reserve_arguments, take_arguments
 from triton_cpu.lower.context import Context, Machine
 from triton_cpu.lower.grid import grid_functions
@@ -57,7 +57,12 @@ def lower_function(functions: list[Node], options: CPUOptions) -> Lowered:
             take_arguments(cx, block.arguments)
         cx.run(block)
         cx.forget()
+    noted = {(note.location, note.operation) for note in cx.notes}
+    for node in nodes:
+        if node.name == "tt.load" and (node.location, node.name) not in noted:
+            cx.note(node, "in place, by the operation that uses it")
     types = tuple(argument.type.elem for argument in arguments)
+    least = programs_per_fork(every)
     body = [*b.allocas, f"  br label %{cx.labels[blocks[0].label]}", *b.lines]
     parameters = ["ptr noalias %arena", *(f"{Type(kind)} %a{place}" for place, kind in enumerate(types))]
     parameters += [f"{value.type} {value.text}" for value in _PROGRAM]
@@ -67,13 +72,14 @@ def lower_function(functions: list[Node], options: CPUOptions) -> Lowered:
             "entry:",
             *body,
             "}",
-            grid_functions(types, b.arena_bytes, cx.uses_tiles, programs_per_fork(every)),
+            grid_functions(types, b.arena_bytes, cx.uses_tiles, least),
             *b.globals.values(),
             *b.declarations.values(),
         ]
     )
     text += "\n" + half_functions(text, machine.features)
-    return Lowered(text, name, cx.uses_tiles, tuple(stored(kind) for kind in types))
+    decisions = Decisions(tuple(cx.notes), machine.lanes, least, b.frame_bytes, b.arena_bytes)
+    return Lowered(text, name, cx.uses_tiles, tuple(stored(kind) for kind in types), decisions)
 
 
 def _machine(options: CPUOptions) -> Machine:

@@ -22,6 +22,7 @@ def load(cx: Context, node: Node, at: Place, axis: int | None, lanes: int) -> La
     elem, b = node.result.type.elem, cx.b
     place = cx.chunk(pointer, at, axis, lanes)
     allowed = Uniform(TRUE) if mask is None else cx.chunk(mask, at, axis, lanes)
+    cx.note(node, _describe(place, allowed, lanes, "gathered"))
     if isinstance(place, Uniform) and isinstance(allowed, Uniform):
         instead = None if other is None else cx.chunk(other, at, axis, lanes)
         if instead is None or isinstance(instead, Uniform):
@@ -55,6 +56,7 @@ def store(cx: Context, node: Node) -> None:
         place = cx.chunk(pointer, at, axis, lanes)
         allowed = None if mask is None else cx.chunk(mask, at, axis, lanes)
         what = cx.evaluate(value, at, axis, lanes)
+        cx.note(node, _describe(place, allowed or Uniform(TRUE), lanes, "scattered"))
         if lanes == 0:
             target = place.base if isinstance(place, Affine) else cx.vector(pointer, place, 0)
             with cx.b.guarded(None if allowed is None or _always(allowed) else _scalar(allowed)):
@@ -112,6 +114,23 @@ def _or_nothing(cx: Context, allowed: Value, pointer: Value) -> Value:
 
 def _other(cx: Context, other: Var | None, elem: str, at: Place, axis: int | None, lanes: int) -> Value:
     return cx.b.zero(Type(elem, lanes)) if other is None else cx.evaluate(other, at, axis, lanes)
+
+
+def _describe(place: Lane, allowed: Lane, lanes: int, apart: str) -> str:
+    """How a chunk is accessed, in words; `apart` is the one for elements that are no neighbours."""
+    affine = place.affine if isinstance(place, Guess) else place
+    if lanes == 0 or (isinstance(place, Uniform) and isinstance(allowed, Uniform)):
+        how, mask = "one element", "masked"
+    else:
+        mask = "masked as a whole" if isinstance(allowed, Uniform) else "masked"
+        how = f"{apart}, {lanes} elements"
+        if isinstance(affine, Affine) and affine.stride == 1:
+            how = "contiguous" if affine is place else f"contiguous (or {apart}, where they wrap around)"
+            how = f"{how}, {lanes} elements"
+        elif isinstance(affine, Affine):
+            distance = affine.stride if isinstance(affine.stride, int) else "one known at run time"
+            how = f"{apart} at equal distances ({distance}), {lanes} elements"
+    return how if _always(allowed) else f"{how}, {mask}"
 
 
 def _always(allowed: Lane) -> bool:
